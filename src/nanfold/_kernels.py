@@ -1,0 +1,304 @@
+"""The numba kernels, and nothing but kernels: bare loops over a range of rows, called from several threads at once.
+
+Notation: X is stored by rows (indptr, indices, data), mu has one value a column, W has one row of weights a group
+of rows, and group[i] is the group of row i. A stored NaN is a hole; a stored zero counts as an unstored one.
+"""
+
+import numba
+import numpy as np
+
+kernel = numba.njit(cache=True, nogil=True)
+
+
+@kernel
+def dense_summaries(X, row_count, column_count, column_sum, start, stop):
+    """Count the finite entries of rows and columns and add up the columns; return the first infinity as (row, column)."""
+    for i in range(start, stop):
+        seen = 0
+        for s in range(X.shape[1]):
+            x = X[i, s]
+            if np.isnan(x):
+                continue
+            if np.isinf(x):
+                return i, s
+            seen += 1
+            column_count[s] += 1
+            column_sum[s] += x
+        row_count[i] = seen
+    return -1, -1
+
+
+@kernel
+def dense_center(X, mu, mask, row_square, start, stop):
+    """X <- M * (X - mu) in place, with M = not isnan(X) written out, and the squared norms of its rows."""
+    for i in range(start, stop):
+        total = 0.0
+        for s in range(X.shape[1]):
+            x = X[i, s]
+            if np.isnan(x):
+                mask[i, s] = False
+                X[i, s] = 0.0
+            else:
+                mask[i, s] = True
+                y = x - mu[s]
+                X[i, s] = y
+                total += y * y
+        row_square[i] = total
+
+
+@kernel
+def stored_summaries(indptr, indices, data, row_count, column_count, column_sum, start, stop):
+    """Count the stored entries of rows and columns and add up the columns; return the first bad entry's position."""
+    for i in range(start, stop):
+        for p in range(indptr[i], indptr[i + 1]):
+            x = data[p]
+            if not np.isfinite(x):
+                return p
+            s = indices[p]
+            column_count[s] += 1
+            column_sum[s] += x
+        row_count[i] = indptr[i + 1] - indptr[i]
+    return -1
+
+
+@kernel
+def stored_matmul(indptr, indices, data, mu, V, out, start, stop):
+    """out_i = sum over stored s of (x_is - mu_s) V_s."""
+    k = V.shape[1]
+    for i in range(start, stop):
+        for c in range(k):
+            out[i, c] = 0.0
+        for p in range(indptr[i], indptr[i + 1]):
+            s = indices[p]
+            y = data[p] - mu[s]
+            for c in range(k):
+                out[i, c] += y * V[s, c]
+
+
+@kernel
+def stored_rmatmul(indptr, indices, data, mu, U, out, start, stop):
+    """Accumulate (x_is - mu_s) U_i into out_s over the stored entries."""
+    k = U.shape[1]
+    for i in range(start, stop):
+        for p in range(indptr[i], indptr[i + 1]):
+            s = indices[p]
+            y = data[p] - mu[s]
+            for c in range(k):
+                out[s, c] += y * U[i, c]
+
+
+@kernel
+def pattern_matmul(indptr, indices, V, out, start, stop):
+    """out_i = sum over stored s of V_s."""
+    k = V.shape[1]
+    for i in range(start, stop):
+        for c in range(k):
+            out[i, c] = 0.0
+        for p in range(indptr[i], indptr[i + 1]):
+            s = indices[p]
+            for c in range(k):
+                out[i, c] += V[s, c]
+
+
+@kernel
+def pattern_rmatmul(indptr, indices, U, out, start, stop):
+    """Accumulate U_i into out_s over the stored entries."""
+    k = U.shape[1]
+    for i in range(start, stop):
+        for p in range(indptr[i], indptr[i + 1]):
+            s = indices[p]
+            for c in range(k):
+                out[s, c] += U[i, c]
+
+
+@kernel
+def stored_row_squares(indptr, indices, data, mu, out, start, stop):
+    """out_i = sum over stored s of (x_is - mu_s)^2."""
+    for i in range(start, stop):
+        total = 0.0
+        for p in range(indptr[i], indptr[i + 1]):
+            y = data[p] - mu[indices[p]]
+            total += y * y
+        out[i] = total
+
+
+@kernel
+def stored_residual(indptr, indices, data, mu, U, V, out, start, stop):
+    """out_p = (x_is - mu_s) - U_i . V_s at every stored entry p = (i, s)."""
+    k = V.shape[1]
+    for i in range(start, stop):
+        for p in range(indptr[i], indptr[i + 1]):
+            s = indices[p]
+            fit = 0.0
+            for c in range(k):
+                fit += U[i, c] * V[s, c]
+            out[p] = data[p] - mu[s] - fit
+
+
+@kernel
+def stored_row_normals(indptr, indices, V, out, offset, start, stop):
+    """out_{i - offset} = sum over stored s of V_s V_s' (lower triangle only)."""
+    k = V.shape[1]
+    for i in range(start, stop):
+        for p in range(indptr[i], indptr[i + 1]):
+            s = indices[p]
+            for a in range(k):
+                for b in range(a + 1):
+                    out[i - offset, a, b] += V[s, a] * V[s, b]
+
+
+@kernel
+def stored_column_normals(indptr, indices, U, out, first, start, stop):
+    """Accumulate U_i U_i' into out_{s - first} over the stored entries of len(out) columns (lower triangle only)."""
+    k = U.shape[1]
+    for i in range(start, stop):
+        for p in range(indptr[i], indptr[i + 1]):
+            s = indices[p] - first
+            if s < 0 or s >= out.shape[0]:
+                continue
+            for a in range(k):
+                for b in range(a + 1):
+                    out[s, a, b] += U[i, a] * U[i, b]
+
+
+@kernel
+def grouped_summaries(indptr, indices, data, group, W, row_count, column_count, column_square, column_sum, start, stop):
+    """Correct the counts of an all-zero row of its group for the entries stored; return the first bad position.
+
+    A non-zero entry has weight 1 in place of W, a NaN weight 0.
+    """
+    for i in range(start, stop):
+        for p in range(indptr[i], indptr[i + 1]):
+            x = data[p]
+            if x == 0.0:
+                continue
+            if np.isinf(x):
+                return p
+            s = indices[p]
+            w = W[group[i], s]
+            m = 0.0 if np.isnan(x) else 1.0
+            row_count[i] += m - w
+            column_count[s] += m - w
+            column_square[s] += m - w * w
+            if m > 0.0:
+                column_sum[s] += x
+    return -1
+
+
+@kernel
+def grouped_matmul(indptr, indices, data, group, W, mu, V, out, start, stop):
+    """Add to out_i the stored entries' m (x - mu_s) V_s + w mu_s V_s, with m = 1, or 0 for a NaN."""
+    k = V.shape[1]
+    for i in range(start, stop):
+        for p in range(indptr[i], indptr[i + 1]):
+            x = data[p]
+            if x == 0.0:
+                continue
+            s = indices[p]
+            y = W[group[i], s] * mu[s]
+            if not np.isnan(x):
+                y += x - mu[s]
+            for c in range(k):
+                out[i, c] += y * V[s, c]
+
+
+@kernel
+def grouped_rmatmul(indptr, indices, data, group, W, mu, U, out, start, stop):
+    """Accumulate the stored entries' m (x - mu_s) U_i + w mu_s U_i into out_s."""
+    k = U.shape[1]
+    for i in range(start, stop):
+        for p in range(indptr[i], indptr[i + 1]):
+            x = data[p]
+            if x == 0.0:
+                continue
+            s = indices[p]
+            y = W[group[i], s] * mu[s]
+            if not np.isnan(x):
+                y += x - mu[s]
+            for c in range(k):
+                out[s, c] += y * U[i, c]
+
+
+@kernel
+def grouped_mask_matmul(indptr, indices, data, group, W, V, out, start, stop):
+    """Add (m - w) V_s to out_i over the stored entries."""
+    k = V.shape[1]
+    for i in range(start, stop):
+        for p in range(indptr[i], indptr[i + 1]):
+            x = data[p]
+            if x == 0.0:
+                continue
+            s = indices[p]
+            m = (0.0 if np.isnan(x) else 1.0) - W[group[i], s]
+            for c in range(k):
+                out[i, c] += m * V[s, c]
+
+
+@kernel
+def grouped_mask_rmatmul(indptr, indices, data, group, W, U, out, start, stop):
+    """Accumulate (m - w) U_i into out_s over the stored entries."""
+    k = U.shape[1]
+    for i in range(start, stop):
+        for p in range(indptr[i], indptr[i + 1]):
+            x = data[p]
+            if x == 0.0:
+                continue
+            s = indices[p]
+            m = (0.0 if np.isnan(x) else 1.0) - W[group[i], s]
+            for c in range(k):
+                out[s, c] += m * U[i, c]
+
+
+@kernel
+def grouped_row_squares(indptr, indices, data, group, W, mu, out, start, stop):
+    """Add (x - mu_s)^2 - (w mu_s)^2 to out_i over the stored entries."""
+    for i in range(start, stop):
+        for p in range(indptr[i], indptr[i + 1]):
+            x = data[p]
+            if x == 0.0:
+                continue
+            s = indices[p]
+            zero = W[group[i], s] * mu[s]
+            out[i] -= zero * zero
+            if not np.isnan(x):
+                out[i] += (x - mu[s]) ** 2
+
+
+@kernel
+def grouped_row_normals(indptr, indices, data, group, W, V, out, offset, start, stop):
+    """Add (m - w) V_s V_s' to out_{i - offset} over the stored entries (lower triangle only)."""
+    k = V.shape[1]
+    for i in range(start, stop):
+        for p in range(indptr[i], indptr[i + 1]):
+            x = data[p]
+            if x == 0.0:
+                continue
+            s = indices[p]
+            m = (0.0 if np.isnan(x) else 1.0) - W[group[i], s]
+            if m == 0.0:
+                continue
+            for a in range(k):
+                v = m * V[s, a]
+                for b in range(a + 1):
+                    out[i - offset, a, b] += v * V[s, b]
+
+
+@kernel
+def grouped_column_normals(indptr, indices, data, group, W, U, out, first, start, stop):
+    """Accumulate (m - w) U_i U_i' into out_{s - first} over the stored entries of len(out) columns (lower triangle)."""
+    k = U.shape[1]
+    for i in range(start, stop):
+        for p in range(indptr[i], indptr[i + 1]):
+            x = data[p]
+            if x == 0.0:
+                continue
+            s = indices[p] - first
+            if s < 0 or s >= out.shape[0]:
+                continue
+            m = (0.0 if np.isnan(x) else 1.0) - W[group[i], s + first]
+            if m == 0.0:
+                continue
+            for a in range(k):
+                u = m * U[i, a]
+                for b in range(a + 1):
+                    out[s, a, b] += u * U[i, b]

@@ -1,0 +1,113 @@
+"""What every way of storing data with holes offers: counts, means, and products with the centred data."""
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from nanfold._threads import even_blocks
+
+# Dense panels that are formed for a moment (rows or columns of a block) stay near this many values.
+PANEL_VALUES = 4_000_000
+
+
+def mirror_lower(matrices: np.ndarray) -> np.ndarray:
+    """Copy the lower triangles of a stack of square matrices onto their upper ones, in place."""
+    above = np.triu_indices(matrices.shape[-1], 1)
+    matrices[:, above[0], above[1]] = matrices[:, above[1], above[0]]
+    return matrices
+
+
+class Observed(ABC):
+    """Data with holes: Y = M * (X - mean), with M the mask, 0 in the holes, 1 where observed, or a weight between.
+
+    Products take and return float64 whatever the storage. Rows are samples and columns are features.
+
+    Attributes
+    ----------
+    shape : (n, d)
+    dtype : the floating dtype of the stored values
+    mean : (d,) array that was subtracted; zeros when not centred
+    row_counts, column_counts : sums of M over rows and columns
+    column_squares : sums of M * M over columns; equal to column_counts unless weights lie strictly between 0 and 1
+    row_squares : squared norms of the rows of Y
+    """
+
+    shape: tuple[int, int]
+    dtype: np.dtype
+    mean: np.ndarray
+    row_counts: np.ndarray
+    column_counts: np.ndarray
+    column_squares: np.ndarray
+    row_squares: np.ndarray
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is missing."""
+        return bool(self.row_counts.min() >= self.shape[1])
+
+    @property
+    def share_observed(self) -> float:
+        """The mean of M."""
+        return float(self.row_counts.mean() / self.shape[1])
+
+    @abstractmethod
+    def matmul(self, V: np.ndarray) -> np.ndarray:
+        """Y V, for V of d rows."""
+
+    @abstractmethod
+    def rmatmul(self, U: np.ndarray) -> np.ndarray:
+        """Y' U, for U of n rows."""
+
+    @abstractmethod
+    def mask_matmul(self, V: np.ndarray) -> np.ndarray:
+        """M V, for V of d rows."""
+
+    @abstractmethod
+    def mask_rmatmul(self, U: np.ndarray) -> np.ndarray:
+        """M' U, for U of n rows."""
+
+    @abstractmethod
+    def rows(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
+        """Rows start:stop of Y and of M, dense."""
+
+    @abstractmethod
+    def row_normals(self, V: np.ndarray, start: int, stop: int) -> np.ndarray:
+        """For rows i in start:stop, the k x k matrices sum_s M_is V_s V_s'."""
+
+    @abstractmethod
+    def column_normals(self, U: np.ndarray, start: int, stop: int) -> np.ndarray:
+        """For columns s in start:stop, the k x k matrices sum_i M_is U_i U_i'."""
+
+    @abstractmethod
+    def flipped(self, rng: np.random.Generator) -> "Observed":
+        """The same mask, with the sign of every entry of Y drawn at random."""
+
+    @abstractmethod
+    def residual(self, U: np.ndarray, V: np.ndarray) -> "Observed":
+        """M * (Y - U V'), stored as Y is."""
+
+    def row_blocks(self) -> list[tuple[int, int]]:
+        """Consecutive blocks of rows small enough to be dense for a moment."""
+        return even_blocks(self.shape[0], max(1, PANEL_VALUES // self.shape[1]))
+
+    def gram(self) -> np.ndarray:
+        """Y Y', dense."""
+        out = np.empty((self.shape[0], self.shape[0]))
+        for start, stop in self.row_blocks():
+            out[:, start:stop] = self.matmul(self.rows(start, stop)[0].T)
+        return out
+
+    def mask_gram(self) -> np.ndarray:
+        """M M', dense: how many features each pair of samples shares."""
+        out = np.empty((self.shape[0], self.shape[0]))
+        for start, stop in self.row_blocks():
+            out[:, start:stop] = self.mask_matmul(self.rows(start, stop)[1].T)
+        return out
+
+
+def as_block(V: np.ndarray, length: int) -> np.ndarray:
+    """A float64 C-contiguous block of vectors, after a check of its length."""
+    V = np.ascontiguousarray(V, dtype=np.float64)
+    if V.ndim != 2 or V.shape[0] != length:
+        raise ValueError(f"A block of vectors of {length} rows is needed; its shape is {V.shape}.")
+    return V

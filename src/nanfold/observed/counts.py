@@ -1,0 +1,224 @@
+"""Counts, sparse or dense, in which a zero counts as observed by the weight of its group of cells and its gene."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from nanfold import _kernels
+from nanfold._threads import balanced_blocks, even_blocks, n_threads, run_blocks
+from nanfold.observed.blockwise import FlippedObserved, ResidualObserved
+from nanfold.observed.contract import PANEL_VALUES, Observed, as_block, mirror_lower
+
+
+@dataclass(frozen=True)
+class StructuredMask:
+    """How far each zero counts as observed: ``weights[groups[i], s]`` for a zero of sample i and feature s.
+
+    Entries that are not zero are always observed. A plain mask of dropouts has weights of 0 (a dropout) and 1 (a true
+    zero); weights between are soft.
+
+    Attributes
+    ----------
+    groups : (n,) integers in 0 .. T - 1, the group of each sample
+    weights : (T, d) weights in [0, 1]
+    """
+
+    groups: np.ndarray
+    weights: np.ndarray
+
+    def __post_init__(self) -> None:
+        groups, weights = np.asarray(self.groups), np.asarray(self.weights)
+        if groups.ndim != 1 or not np.issubdtype(groups.dtype, np.integer):
+            raise ValueError("The groups of a structured mask must be whole numbers, one a sample.")
+        if weights.ndim != 2:
+            raise ValueError("The weights of a structured mask must be an array of groups x features.")
+        if groups.size and (groups.min() < 0 or groups.max() >= len(weights)):
+            raise ValueError(
+                f"The groups of a structured mask must lie in 0 .. {len(weights) - 1}, one for each row of its weights."
+            )
+        # Written so that a NaN fails too.
+        if weights.size and not (weights.min() >= 0 and weights.max() <= 1):
+            raise ValueError("The weights of a structured mask must lie between 0 and 1.")
+        if weights.dtype not in (np.float32, np.float64):
+            weights = weights.astype(np.float32)
+        object.__setattr__(self, "groups", groups.astype(np.int64, copy=False))
+        object.__setattr__(self, "weights", np.ascontiguousarray(weights))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Samples and features."""
+        return len(self.groups), self.weights.shape[1]
+
+
+class CountsObserved(Observed):
+    """A CSR array of counts under a structured mask.
+
+    Y is a sparse array plus, for every group, one row of what a zero contributes: with x the entry and w its weight,
+    Y_is = (x - mean_s) for an entry that is not zero, and -w mean_s for a zero. All costs are those of the stored
+    entries plus those of groups x features. A stored NaN is a hole.
+    """
+
+    def __init__(self, X: sparse.csr_array, mask: StructuredMask, mean: np.ndarray | None) -> None:
+        """Read X without copying it; `mean` is what to subtract, None for the weighted means."""
+        self.shape = X.shape
+        self.dtype = X.dtype
+        self._X = X
+        self._mask = mask
+        self._sizes = np.bincount(mask.groups, minlength=len(mask.weights)).astype(np.float64)
+        self._blocks = balanced_blocks(X.indptr, n_threads())
+        self.row_counts = self._group_sums(np.ones((X.shape[1], 1)))[mask.groups, 0]
+        self.column_counts, self.column_squares, sums = self._summaries()
+        self.mean = sums / self.column_counts if mean is None else mean
+        self.row_squares = self._row_squares()
+
+    @property
+    def _stored(self) -> tuple[np.ndarray, ...]:
+        return self._X.indptr, self._X.indices, self._X.data, self._mask.groups, self._mask.weights
+
+    def _group_sums(self, V: np.ndarray) -> np.ndarray:
+        """W V, a few groups at a time."""
+        W = self._mask.weights
+        out = np.empty((len(W), V.shape[1]))
+        for start, stop in even_blocks(len(W), max(1, PANEL_VALUES // W.shape[1])):
+            out[start:stop] = W[start:stop].astype(np.float64) @ V
+        return out
+
+    def _group_scatter(self, U: np.ndarray, power: int = 1) -> np.ndarray:
+        """W' U for U of one row a group, a few groups at a time; W to a power."""
+        W = self._mask.weights
+        out = np.zeros((W.shape[1], U.shape[1]))
+        for start, stop in even_blocks(len(W), max(1, PANEL_VALUES // W.shape[1])):
+            out += (W[start:stop].astype(np.float64) ** power).T @ U[start:stop]
+        return out
+
+    def _by_group(self, U: np.ndarray) -> np.ndarray:
+        """Sums of the rows of U over the samples of each group."""
+        groups = sparse.csr_array(
+            (np.ones(self.shape[0]), self._mask.groups, np.arange(self.shape[0] + 1)),
+            shape=(self.shape[0], len(self._mask.weights)),
+        )
+        return groups.T @ U
+
+    def _summaries(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        d = self.shape[1]
+
+        def block(start: int, stop: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+            count, square, total = np.zeros(d), np.zeros(d), np.zeros(d)
+            bad = _kernels.grouped_summaries(*self._stored, self.row_counts, count, square, total, start, stop)
+            if bad >= 0:
+                i = int(np.searchsorted(self._X.indptr, bad, side="right")) - 1
+                raise ValueError(
+                    f"X contains infinity at row {i}, column {self._X.indices[bad]}; replace it by NaN if it stands "
+                    "for a hole."
+                )
+            return count, square, total
+
+        parts = run_blocks(block, self._blocks)
+        sizes = self._sizes[:, None]
+        count = self._group_scatter(sizes)[:, 0] + sum(part[0] for part in parts)
+        square = self._group_scatter(sizes, power=2)[:, 0] + sum(part[1] for part in parts)
+        return count, square, sum(part[2] for part in parts)
+
+    def _row_squares(self) -> np.ndarray:
+        W = self._mask.weights
+        zeros = np.empty(len(W))
+        for start, stop in even_blocks(len(W), max(1, PANEL_VALUES // W.shape[1])):
+            zeros[start:stop] = W[start:stop].astype(np.float64) ** 2 @ self.mean**2
+        out = zeros[self._mask.groups]
+        run_blocks(lambda a, b: _kernels.grouped_row_squares(*self._stored, self.mean, out, a, b), self._blocks)
+        # A row whose every entry is at the mean may come out below zero by rounding.
+        return np.maximum(out, 0.0)
+
+    def matmul(self, V: np.ndarray) -> np.ndarray:
+        """Y V."""
+        V = as_block(V, self.shape[1])
+        out = -self._group_sums(self.mean[:, None] * V)[self._mask.groups]
+        run_blocks(lambda a, b: _kernels.grouped_matmul(*self._stored, self.mean, V, out, a, b), self._blocks)
+        return out
+
+    def rmatmul(self, U: np.ndarray) -> np.ndarray:
+        """Y' U."""
+        U = as_block(U, self.shape[0])
+
+        def block(start: int, stop: int) -> np.ndarray:
+            out = np.zeros((self.shape[1], U.shape[1]))
+            _kernels.grouped_rmatmul(*self._stored, self.mean, U, out, start, stop)
+            return out
+
+        out = sum(run_blocks(block, self._blocks))
+        out -= self.mean[:, None] * self._group_scatter(self._by_group(U))
+        return out
+
+    def mask_matmul(self, V: np.ndarray) -> np.ndarray:
+        """M V."""
+        V = as_block(V, self.shape[1])
+        out = self._group_sums(V)[self._mask.groups]
+        run_blocks(lambda a, b: _kernels.grouped_mask_matmul(*self._stored, V, out, a, b), self._blocks)
+        return out
+
+    def mask_rmatmul(self, U: np.ndarray) -> np.ndarray:
+        """M' U."""
+        U = as_block(U, self.shape[0])
+
+        def block(start: int, stop: int) -> np.ndarray:
+            out = np.zeros((self.shape[1], U.shape[1]))
+            _kernels.grouped_mask_rmatmul(*self._stored, U, out, start, stop)
+            return out
+
+        return self._group_scatter(self._by_group(U)) + sum(run_blocks(block, self._blocks))
+
+    def rows(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
+        """Rows of Y and of M."""
+        X = self._X[start:stop].toarray().astype(np.float64, copy=False)
+        holes = np.isnan(X)
+        mask = np.where(X == 0, self._mask.weights[self._mask.groups[start:stop]], 1.0)
+        mask[holes] = 0.0
+        X[holes] = 0.0
+        return mask * (X - self.mean), mask
+
+    def row_normals(self, V: np.ndarray, start: int, stop: int) -> np.ndarray:
+        """sum_s M_is V_s V_s'."""
+        V = as_block(V, self.shape[1])
+        k = V.shape[1]
+        used, at = np.unique(self._mask.groups[start:stop], return_inverse=True)
+        out = self._zero_normals(V, self._mask.weights[used])[at]
+        inside = [(start + a, start + b) for a, b in balanced_blocks(self._X.indptr[start : stop + 1], n_threads())]
+        run_blocks(lambda a, b: _kernels.grouped_row_normals(*self._stored, V, out, start, a, b), inside)
+        return mirror_lower(out.reshape(stop - start, k, k))
+
+    def column_normals(self, U: np.ndarray, start: int, stop: int) -> np.ndarray:
+        """sum_i M_is U_i U_i'."""
+        U = as_block(U, self.shape[0])
+        k = U.shape[1]
+        first, second = np.tril_indices(k)
+        pairs = self._by_group(U[:, first] * U[:, second])
+
+        def block(a: int, b: int) -> np.ndarray:
+            out = np.zeros((stop - start, k, k))
+            _kernels.grouped_column_normals(*self._stored, U, out, start, a, b)
+            return out
+
+        out = sum(run_blocks(block, self._blocks))
+        out[:, first, second] += self._mask.weights[:, start:stop].T.astype(np.float64) @ pairs
+        return mirror_lower(out)
+
+    @staticmethod
+    def _zero_normals(V: np.ndarray, W: np.ndarray) -> np.ndarray:
+        """sum_s W_ts V_s V_s' for every group t."""
+        k = V.shape[1]
+        first, second = np.tril_indices(k)
+        pairs = np.zeros((len(W), len(first)))
+        for a, b in even_blocks(len(V), max(64, PANEL_VALUES // len(first))):
+            pairs += W[:, a:b].astype(np.float64) @ (V[a:b, first] * V[a:b, second])
+        out = np.zeros((len(W), k, k))
+        out[:, first, second] = pairs
+        return out
+
+    def flipped(self, rng: np.random.Generator) -> "Observed":
+        """Random signs for every entry, redrawn block by block at every product: nothing dense is kept."""
+        return FlippedObserved(self, int(rng.integers(2**63)))
+
+    def residual(self, U: np.ndarray, V: np.ndarray) -> "Observed":
+        """M * (Y - U V'), which has no sparse form under weights: formed block by block at every product."""
+        return ResidualObserved(self, U, V)

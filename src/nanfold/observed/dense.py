@@ -1,0 +1,174 @@
+"""A dense array with NaN in its holes, or with a mask beside it."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from nanfold import _kernels
+from nanfold._threads import even_blocks, n_threads, run_blocks
+from nanfold.observed.contract import PANEL_VALUES, Observed, as_block
+
+
+class DenseObserved(Observed):
+    """The filled and centred data (zeros in the holes) and its mask."""
+
+    def __init__(self, Y: np.ndarray, mean: np.ndarray | None, *, weights: np.ndarray | None = None) -> None:
+        """Take the array over and centre it in place.
+
+        Parameters
+        ----------
+        Y : C-contiguous array of floats with NaN in the holes, which is overwritten
+        mean : what to subtract; None for the means of the observed entries
+        weights : array of weights in [0, 1] in place of a mask of 0 and 1 (0 exactly where Y is NaN)
+        """
+        n, d = self.shape = Y.shape
+        self.dtype = Y.dtype
+        self.row_counts, self.column_counts, sums = _summaries(Y)
+        self.column_squares = self.column_counts
+        self._weights = weights
+        if weights is not None:
+            self.row_counts, self.column_counts = weights.sum(axis=1), weights.sum(axis=0)
+            self.column_squares = np.einsum("is,is->s", weights, weights)
+            sums = np.einsum("is,is->s", weights, np.nan_to_num(Y))
+        if mean is None:
+            # A column without an observed entry never gets here, except in new rows, which bring their mean.
+            mean = sums / self.column_counts
+        self.mean = mean
+        self._mask = np.empty((n, d), dtype=bool)
+        self.row_squares = np.empty(n)
+        blocks = even_blocks(n, max(1, -(-n // n_threads())))
+        run_blocks(lambda a, b: _kernels.dense_center(Y, mean, self._mask, self.row_squares, a, b), blocks)
+        if weights is not None:
+            Y *= weights
+            self.row_squares = np.einsum("is,is->i", Y, Y, dtype=np.float64)
+        self._Y = Y
+
+    @classmethod
+    def _with_values(cls, other: "DenseObserved", Y: np.ndarray) -> "DenseObserved":
+        """The mask of another, with other centred values."""
+        new = object.__new__(cls)
+        new.__dict__.update(other.__dict__)
+        new._Y = Y
+        new.row_squares = np.einsum("is,is->i", Y, Y, dtype=np.float64)
+        return new
+
+    @property
+    def values(self) -> np.ndarray:
+        """Y itself, in the storage's own dtype: zeros in the holes. Not to be written to."""
+        return self._Y
+
+    def _float_mask(self, start: int, stop: int, columns: slice = slice(None)) -> np.ndarray:
+        mask = self._mask if self._weights is None else self._weights
+        return mask[start:stop, columns].astype(np.float64)
+
+    def _double(self, start: int, stop: int) -> np.ndarray:
+        return self._Y[start:stop].astype(np.float64, copy=False)
+
+    def _left(self, block: Callable[[int, int], np.ndarray], V: np.ndarray) -> np.ndarray:
+        out = np.empty((self.shape[0], V.shape[1]))
+        for start, stop in self.row_blocks():
+            np.matmul(block(start, stop), V, out=out[start:stop])
+        return out
+
+    def _right(self, block: Callable[[int, int], np.ndarray], U: np.ndarray) -> np.ndarray:
+        out = np.zeros((self.shape[1], U.shape[1]))
+        for start, stop in self.row_blocks():
+            out += block(start, stop).T @ U[start:stop]
+        return out
+
+    def matmul(self, V: np.ndarray) -> np.ndarray:
+        """Y V."""
+        V = as_block(V, self.shape[1])
+        return self._Y @ V if self.dtype == np.float64 else self._left(self._double, V)
+
+    def rmatmul(self, U: np.ndarray) -> np.ndarray:
+        """Y' U."""
+        U = as_block(U, self.shape[0])
+        return self._Y.T @ U if self.dtype == np.float64 else self._right(self._double, U)
+
+    def mask_matmul(self, V: np.ndarray) -> np.ndarray:
+        """M V."""
+        V = as_block(V, self.shape[1])
+        if self.complete:
+            return np.tile(V.sum(axis=0), (self.shape[0], 1))
+        return self._left(self._float_mask, V)
+
+    def mask_rmatmul(self, U: np.ndarray) -> np.ndarray:
+        """M' U."""
+        U = as_block(U, self.shape[0])
+        if self.complete:
+            return np.tile(U.sum(axis=0), (self.shape[1], 1))
+        return self._right(self._float_mask, U)
+
+    def rows(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
+        """Rows of Y and of M."""
+        return self._double(start, stop), self._float_mask(start, stop)
+
+    def gram(self) -> np.ndarray:
+        """Y Y', as one symmetric product."""
+        if self.dtype == np.float64:
+            return self._Y @ self._Y.T
+        return self._panel_gram(lambda a, b: self._Y[:, a:b].astype(np.float64))
+
+    def mask_gram(self) -> np.ndarray:
+        """M M', as symmetric products over panels of columns."""
+        mask = self._mask if self._weights is None else self._weights
+        return self._panel_gram(lambda a, b: mask[:, a:b].astype(np.float64))
+
+    def _panel_gram(self, panel: Callable[[int, int], np.ndarray]) -> np.ndarray:
+        n, d = self.shape
+        out = np.zeros((n, n))
+        for start, stop in even_blocks(d, max(64, PANEL_VALUES // n)):
+            block = panel(start, stop)
+            out += block @ block.T
+        return out
+
+    def row_normals(self, V: np.ndarray, start: int, stop: int) -> np.ndarray:
+        """sum_s M_is V_s V_s', as products of the mask with the pairs of columns of V."""
+        return self._normals(lambda a, b: self._float_mask(start, stop, slice(a, b)), as_block(V, self.shape[1]))
+
+    def column_normals(self, U: np.ndarray, start: int, stop: int) -> np.ndarray:
+        """sum_i M_is U_i U_i', as products of the mask with the pairs of columns of U."""
+        return self._normals(lambda a, b: self._float_mask(a, b, slice(start, stop)).T, as_block(U, self.shape[0]))
+
+    def _normals(self, mask: Callable[[int, int], np.ndarray], V: np.ndarray) -> np.ndarray:
+        k = V.shape[1]
+        first, second = np.tril_indices(k)
+        pairs: np.ndarray | float = 0.0
+        for start, stop in even_blocks(V.shape[0], max(64, PANEL_VALUES // len(first))):
+            pairs = pairs + mask(start, stop) @ (V[start:stop, first] * V[start:stop, second])
+        out = np.empty((len(np.atleast_1d(pairs)), k, k))
+        out[:, first, second] = pairs
+        out[:, second, first] = pairs
+        return out
+
+    def flipped(self, rng: np.random.Generator) -> "DenseObserved":
+        """Random signs for every entry."""
+        Y = np.empty_like(self._Y)
+        for start, stop in self.row_blocks():
+            signs = rng.integers(0, 2, size=(stop - start, self.shape[1]), dtype=np.int8) * 2 - 1
+            np.multiply(self._Y[start:stop], signs, out=Y[start:stop])
+        return self._with_values(self, Y)
+
+    def residual(self, U: np.ndarray, V: np.ndarray) -> "DenseObserved":
+        """M * (Y - U V')."""
+        R = np.empty_like(self._Y)
+        for start, stop in self.row_blocks():
+            R[start:stop] = self._double(start, stop) - self._float_mask(start, stop) * (U[start:stop] @ V.T)
+        return self._with_values(self, R)
+
+
+def _summaries(Y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Counts of rows and columns and sums of columns; an infinity is an error that names its place."""
+    n, d = Y.shape
+    row_count = np.zeros(n)
+
+    def block(start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
+        count, total = np.zeros(d), np.zeros(d)
+        i, s = _kernels.dense_summaries(Y, row_count, count, total, start, stop)
+        if i >= 0:
+            raise ValueError(f"X contains infinity at row {i}, column {s}; replace it by NaN if it stands for a hole.")
+        return count, total
+
+    parts = run_blocks(block, even_blocks(n, max(1, -(-n // n_threads()))))
+    return row_count, sum(part[0] for part in parts), sum(part[1] for part in parts)

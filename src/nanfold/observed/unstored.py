@@ -1,0 +1,137 @@
+"""A sparse array in which an entry that is not stored is a hole: ratings, triplets, measured pairs."""
+
+import numpy as np
+from scipy import sparse
+
+from nanfold import _kernels
+from nanfold._threads import balanced_blocks, n_threads, run_blocks
+from nanfold.observed.contract import Observed, as_block, mirror_lower
+
+
+class UnstoredObserved(Observed):
+    """A CSR array used as it is: the means are subtracted inside the products, so nothing is copied."""
+
+    def __init__(self, X: sparse.csr_array, mean: np.ndarray | None) -> None:
+        """Read X without copying it; `mean` is what to subtract, None for the means of the stored entries."""
+        self.shape = X.shape
+        self.dtype = X.dtype
+        self._X = X
+        self._blocks = balanced_blocks(X.indptr, n_threads())
+        self.row_counts = np.zeros(self.shape[0])
+        self.column_counts, sums = self._summaries()
+        self.column_squares = self.column_counts
+        self.mean = sums / self.column_counts if mean is None else mean
+        self.row_squares = self._row_squares()
+
+    @classmethod
+    def _with_values(cls, other: "UnstoredObserved", data: np.ndarray) -> "UnstoredObserved":
+        """The pattern of another, with other values, centred already."""
+        new = object.__new__(cls)
+        new.__dict__.update(other.__dict__)
+        new._X = sparse.csr_array((data, other._X.indices, other._X.indptr), shape=other.shape)
+        new.mean = np.zeros(other.shape[1])
+        new.row_squares = new._row_squares()
+        return new
+
+    @property
+    def _stored(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return self._X.indptr, self._X.indices, self._X.data
+
+    def _summaries(self) -> tuple[np.ndarray, np.ndarray]:
+        def block(start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
+            count, total = np.zeros(self.shape[1]), np.zeros(self.shape[1])
+            bad = _kernels.stored_summaries(*self._stored, self.row_counts, count, total, start, stop)
+            if bad >= 0:
+                i = int(np.searchsorted(self._X.indptr, bad, side="right")) - 1
+                what = "NaN" if np.isnan(self._X.data[bad]) else "infinity"
+                raise ValueError(
+                    f"X stores {what} at row {i}, column {self._X.indices[bad]}; with missing='unstored' a hole is an "
+                    "entry that is not stored, so remove it from the sparse array."
+                )
+            return count, total
+
+        parts = run_blocks(block, self._blocks)
+        return sum(part[0] for part in parts), sum(part[1] for part in parts)
+
+    def _row_squares(self) -> np.ndarray:
+        out = np.empty(self.shape[0])
+        run_blocks(lambda a, b: _kernels.stored_row_squares(*self._stored, self.mean, out, a, b), self._blocks)
+        return out
+
+    def matmul(self, V: np.ndarray) -> np.ndarray:
+        """Y V."""
+        V = as_block(V, self.shape[1])
+        out = np.empty((self.shape[0], V.shape[1]))
+        run_blocks(lambda a, b: _kernels.stored_matmul(*self._stored, self.mean, V, out, a, b), self._blocks)
+        return out
+
+    def mask_matmul(self, V: np.ndarray) -> np.ndarray:
+        """M V."""
+        V = as_block(V, self.shape[1])
+        out = np.empty((self.shape[0], V.shape[1]))
+        run_blocks(lambda a, b: _kernels.pattern_matmul(*self._stored[:2], V, out, a, b), self._blocks)
+        return out
+
+    def rmatmul(self, U: np.ndarray) -> np.ndarray:
+        """Y' U."""
+        U = as_block(U, self.shape[0])
+
+        def block(start: int, stop: int) -> np.ndarray:
+            out = np.zeros((self.shape[1], U.shape[1]))
+            _kernels.stored_rmatmul(*self._stored, self.mean, U, out, start, stop)
+            return out
+
+        return sum(run_blocks(block, self._blocks))
+
+    def mask_rmatmul(self, U: np.ndarray) -> np.ndarray:
+        """M' U."""
+        U = as_block(U, self.shape[0])
+
+        def block(start: int, stop: int) -> np.ndarray:
+            out = np.zeros((self.shape[1], U.shape[1]))
+            _kernels.pattern_rmatmul(*self._stored[:2], U, out, start, stop)
+            return out
+
+        return sum(run_blocks(block, self._blocks))
+
+    def rows(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
+        """Rows of Y and of M."""
+        block = self._X[start:stop]
+        mask = np.zeros(block.shape)
+        at = (np.repeat(np.arange(stop - start), np.diff(block.indptr)), block.indices)
+        mask[at] = 1.0
+        values = np.zeros(block.shape)
+        values[at] = block.data - self.mean[block.indices]
+        return values, mask
+
+    def row_normals(self, V: np.ndarray, start: int, stop: int) -> np.ndarray:
+        """sum_s M_is V_s V_s'."""
+        V = as_block(V, self.shape[1])
+        out = np.zeros((stop - start, V.shape[1], V.shape[1]))
+        inside = [(start + a, start + b) for a, b in balanced_blocks(self._X.indptr[start : stop + 1], n_threads())]
+        run_blocks(lambda a, b: _kernels.stored_row_normals(*self._stored[:2], V, out, start, a, b), inside)
+        return mirror_lower(out)
+
+    def column_normals(self, U: np.ndarray, start: int, stop: int) -> np.ndarray:
+        """sum_i M_is U_i U_i'."""
+        U = as_block(U, self.shape[0])
+
+        def block(first: int, last: int) -> np.ndarray:
+            out = np.zeros((stop - start, U.shape[1], U.shape[1]))
+            _kernels.stored_column_normals(*self._stored[:2], U, out, start, first, last)
+            return out
+
+        return mirror_lower(sum(run_blocks(block, self._blocks)))
+
+    def flipped(self, rng: np.random.Generator) -> "UnstoredObserved":
+        """Random signs for every stored entry."""
+        centred = self._X.data - self.mean[self._X.indices].astype(self.dtype)
+        signs = rng.integers(0, 2, size=len(centred), dtype=np.int8) * 2 - 1
+        return self._with_values(self, (centred * signs).astype(self.dtype, copy=False))
+
+    def residual(self, U: np.ndarray, V: np.ndarray) -> "UnstoredObserved":
+        """M * (Y - U V')."""
+        U, V = as_block(U, self.shape[0]), as_block(V, self.shape[1])
+        out = np.empty_like(self._X.data)
+        run_blocks(lambda a, b: _kernels.stored_residual(*self._stored, self.mean, U, V, out, a, b), self._blocks)
+        return self._with_values(self, out)
