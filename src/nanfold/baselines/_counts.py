@@ -15,7 +15,7 @@ def dense_counts(estimator: BaseEstimator, X: Any) -> np.ndarray:
     """
     if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
         raise ValueError("X is a masked array with masked entries; counts must all be known, so give X without a mask.")
-    X = validate_data(estimator, X, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False, ensure_min_samples=2)
+    X = validate_data(estimator, X, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False)
     if sp.issparse(X):
         X = X.toarray()
     _refuse(X, ~np.isfinite(X), "NaN or inf; every count must be a finite number")

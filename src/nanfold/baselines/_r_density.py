@@ -24,7 +24,7 @@ def binned_density(x: np.ndarray, bandwidth: float, start: float, stop: float) -
     """
     low, high = start - 4 * bandwidth, stop + 4 * bandwidth
     mass = _linear_bins(x, low, high)
-    # The kernel on a ring of 2 GRID points. Its step differs from that of the bins by a factor 2 (GRID - 1) / (2 GRID - 1).
+    # The kernel on a ring of 2 GRID points, with a step that is 2 (GRID - 1) / (2 GRID - 1) times that of the bins.
     ring = np.linspace(0, 2 * (high - low), 2 * GRID)
     ring[GRID + 1 :] = ring[GRID - 1 : 0 : -1]
     reach = bandwidth * np.sqrt(5)

@@ -3,7 +3,6 @@
 Lin, Troup and Ho, "CIDR: Ultrafast and accurate clustering through imputation for single-cell RNA-seq data" (2017).
 """
 
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -94,13 +93,13 @@ class CIDR(ClusterMixin, BaseEstimator):
         """Compute everything from counts X (cells x genes; a NumPy array, SciPy sparse or a data frame)."""
         X = dense_counts(self, X)
         self._check_options(len(X))
-        z, candidates = self._find_candidates(X)
-        self.a_, self.b_ = fit_dropout_curve(z, candidates)
+        z, limits = self._find_candidates(X)
+        self.a_, self.b_ = fit_dropout_curve(z, z < limits[:, None])
         self.weight_threshold_ = self.b_ + np.log(1 / self.cutoff - 1) / self.a_
         if self.step_function:
-            D = step_dissimilarity(z, candidates, self.weight_threshold_)
+            D = step_dissimilarity(z, limits, self.weight_threshold_)
         else:
-            D = smooth_dissimilarity(z, candidates, self.a_, self.b_)
+            D = smooth_dissimilarity(z, limits, self.a_, self.b_)
         if self.correction:
             D += cailliez_constant(D) * (1 - np.eye(len(D)))
         self.dissimilarity_ = D
@@ -115,29 +114,29 @@ class CIDR(ClusterMixin, BaseEstimator):
             raise ValueError(f"cutoff must lie between 0 and 1; it is {self.cutoff!r}.")
         for name in ("n_clusters", "n_components"):
             value = getattr(self, name)
-            if value is not None and not (isinstance(value, Integral) and 1 <= value <= n_cells):
+            if value is not None and not (isinstance(value, int | np.integer) and 1 <= value <= n_cells):
                 raise ValueError(f"{name} must be None or an int from 1 to the {n_cells} cells; it is {value!r}.")
 
     def _find_candidates(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return log2(1 + cpm) of the genes that have any count, and which of its entries are candidates."""
+        """Return log2(1 + cpm) of the genes that have counts, and each cell's limit: what is below is a candidate."""
         empty = np.flatnonzero(~X.any(axis=1))
         if len(empty):
             raise ValueError(f"Cells {name_some(empty)} have no counts at all: leave them out.")
-        expressed = X.any(axis=0)
-        X = X[:, expressed]
+        expressed = np.any(X, axis=0)
+        X = X.compress(expressed, axis=1)
         library_sizes = X.sum(axis=1) if self.tag_type == "raw" else np.full(len(X), 1e6)
         z = log_cpm(X, library_sizes)
         if self.zeros_only:
             self.thresholds_ = np.log2(1 / library_sizes * 1e6 + 1)
-            candidates = X == 0
+            limits = np.full(len(X), np.finfo(np.float64).tiny)
         else:
             common = self.fast and self.tag_type == "raw" and len(X) > FAST_ABOVE
             self.thresholds_ = (common_threshold if common else clipped_thresholds)(z, library_sizes)
-            candidates = z < self.thresholds_[:, None]
+            limits = self.thresholds_
         # A gene without counts is 0 everywhere, which is below every threshold.
-        self.dropout_candidates_ = np.ones((len(X), len(expressed)), dtype=bool)
-        self.dropout_candidates_[:, expressed] = candidates
-        return z, candidates
+        self.dropout_candidates_ = np.ones((len(X), expressed.size), dtype=bool)
+        self.dropout_candidates_[:, expressed] = z < limits[:, None]
+        return z, limits
 
     def _embed(self) -> None:
         coordinates, self.eigenvalues_ = principal_coordinates(self.dissimilarity_)
