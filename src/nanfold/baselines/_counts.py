@@ -15,18 +15,20 @@ def dense_counts(estimator: BaseEstimator, X: Any) -> np.ndarray:
     """
     if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
         raise ValueError("X is a masked array with masked entries; counts must all be known, so give X without a mask.")
-    X = validate_data(estimator, X, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False)
+    X = validate_data(
+        estimator, X, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False, ensure_min_samples=3
+    )
     if sp.issparse(X):
         X = X.toarray()
-    _refuse(X, ~np.isfinite(X), "NaN or inf; every count must be a finite number")
-    _refuse(X, X < 0, "a negative value; give counts, before any centring or log ratio")
+    _refuse(X, ~np.isfinite(X), "NaN or inf in data", "every count must be a known, finite number")
+    _refuse(X, X < 0, "Negative values in data", "give counts, before any centring or log ratio")
     return X
 
 
-def _refuse(X: np.ndarray, bad: np.ndarray, what: str) -> None:
+def _refuse(X: np.ndarray, bad: np.ndarray, what: str, remedy: str) -> None:
     if bad.any():
         cell, gene = np.argwhere(bad)[0]
-        raise ValueError(f"X holds {what} (cell {cell}, gene {gene}: {X[cell, gene]:g}).")
+        raise ValueError(f"{what}: cell {cell}, gene {gene} is {X[cell, gene]:g}; {remedy}.")
 
 
 def name_some(indices: np.ndarray, most: int = 5) -> str:
