@@ -4,15 +4,17 @@ Notation: X is stored by rows (indptr, indices, data), mu has one value a column
 of rows, and group[i] is the group of row i. A stored NaN is a hole; a stored zero counts as an unstored one.
 """
 
+from typing import Any
+
 import numba
 import numpy as np
 
-kernel = numba.njit(cache=True, nogil=True)
+kernel: Any = numba.njit(cache=True, nogil=True)
 
 
 @kernel
 def dense_summaries(X, row_count, column_count, column_sum, start, stop):
-    """Count the finite entries of rows and columns and add up the columns; return the first infinity as (row, column)."""
+    """Count the finite entries of rows and columns, add up the columns; return the first infinity's row and column."""
     for i in range(start, stop):
         seen = 0
         for s in range(X.shape[1]):
@@ -175,7 +177,7 @@ def grouped_summaries(indptr, indices, data, group, W, row_count, column_count, 
             if np.isinf(x):
                 return p
             s = indices[p]
-            w = W[group[i], s]
+            w = np.float64(W[group[i], s])
             m = 0.0 if np.isnan(x) else 1.0
             row_count[i] += m - w
             column_count[s] += m - w

@@ -42,3 +42,11 @@ def run_blocks(function: Callable[[int, int], Result], blocks: list[tuple[int, i
         return [function(start, stop) for start, stop in blocks]
     with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(lambda block: function(*block), blocks))
+
+
+def add_blocks(function: Callable[[int, int], np.ndarray], blocks: list[tuple[int, int]]) -> np.ndarray:
+    """Call ``function(start, stop)`` for every block, on all threads, and add up the arrays in block order."""
+    first, *others = run_blocks(function, blocks)
+    for other in others:
+        first += other
+    return first

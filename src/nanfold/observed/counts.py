@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from nanfold import _kernels
-from nanfold._threads import balanced_blocks, even_blocks, n_threads, run_blocks
+from nanfold._threads import add_blocks, balanced_blocks, even_blocks, n_threads, run_blocks
 from nanfold.observed.blockwise import FlippedObserved, ResidualObserved
 from nanfold.observed.contract import PANEL_VALUES, Observed, as_block, mirror_lower
 
@@ -103,22 +103,22 @@ class CountsObserved(Observed):
     def _summaries(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         d = self.shape[1]
 
-        def block(start: int, stop: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-            count, square, total = np.zeros(d), np.zeros(d), np.zeros(d)
-            bad = _kernels.grouped_summaries(*self._stored, self.row_counts, count, square, total, start, stop)
+        def block(start: int, stop: int) -> np.ndarray:
+            out = np.zeros((3, d))
+            bad = _kernels.grouped_summaries(*self._stored, self.row_counts, *out, start, stop)
             if bad >= 0:
                 i = int(np.searchsorted(self._X.indptr, bad, side="right")) - 1
                 raise ValueError(
                     f"X contains infinity at row {i}, column {self._X.indices[bad]}; replace it by NaN if it stands "
                     "for a hole."
                 )
-            return count, square, total
+            return out
 
-        parts = run_blocks(block, self._blocks)
+        count, square, total = add_blocks(block, self._blocks)
         sizes = self._sizes[:, None]
-        count = self._group_scatter(sizes)[:, 0] + sum(part[0] for part in parts)
-        square = self._group_scatter(sizes, power=2)[:, 0] + sum(part[1] for part in parts)
-        return count, square, sum(part[2] for part in parts)
+        count += self._group_scatter(sizes)[:, 0]
+        square += self._group_scatter(sizes, power=2)[:, 0]
+        return count, square, total
 
     def _row_squares(self) -> np.ndarray:
         W = self._mask.weights
@@ -146,7 +146,7 @@ class CountsObserved(Observed):
             _kernels.grouped_rmatmul(*self._stored, self.mean, U, out, start, stop)
             return out
 
-        out = sum(run_blocks(block, self._blocks))
+        out = add_blocks(block, self._blocks)
         out -= self.mean[:, None] * self._group_scatter(self._by_group(U))
         return out
 
@@ -166,7 +166,7 @@ class CountsObserved(Observed):
             _kernels.grouped_mask_rmatmul(*self._stored, U, out, start, stop)
             return out
 
-        return self._group_scatter(self._by_group(U)) + sum(run_blocks(block, self._blocks))
+        return self._group_scatter(self._by_group(U)) + add_blocks(block, self._blocks)
 
     def rows(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
         """Rows of Y and of M."""
@@ -199,7 +199,7 @@ class CountsObserved(Observed):
             _kernels.grouped_column_normals(*self._stored, U, out, start, a, b)
             return out
 
-        out = sum(run_blocks(block, self._blocks))
+        out = add_blocks(block, self._blocks)
         out[:, first, second] += self._mask.weights[:, start:stop].T.astype(np.float64) @ pairs
         return mirror_lower(out)
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from nanfold import _kernels
-from nanfold._threads import even_blocks, n_threads, run_blocks
+from nanfold._threads import add_blocks, even_blocks, n_threads, run_blocks
 from nanfold.observed.contract import PANEL_VALUES, Observed, as_block
 
 
@@ -163,12 +163,12 @@ def _summaries(Y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     n, d = Y.shape
     row_count = np.zeros(n)
 
-    def block(start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
-        count, total = np.zeros(d), np.zeros(d)
-        i, s = _kernels.dense_summaries(Y, row_count, count, total, start, stop)
+    def block(start: int, stop: int) -> np.ndarray:
+        out = np.zeros((2, d))
+        i, s = _kernels.dense_summaries(Y, row_count, out[0], out[1], start, stop)
         if i >= 0:
             raise ValueError(f"X contains infinity at row {i}, column {s}; replace it by NaN if it stands for a hole.")
-        return count, total
+        return out
 
-    parts = run_blocks(block, even_blocks(n, max(1, -(-n // n_threads()))))
-    return row_count, sum(part[0] for part in parts), sum(part[1] for part in parts)
+    count, total = add_blocks(block, even_blocks(n, max(1, -(-n // n_threads()))))
+    return row_count, count, total

@@ -1,4 +1,4 @@
-"""From what users hand in - arrays, tables, sparse arrays, masks - to the storage that fits, with every check on the way."""
+"""From what users hand in (arrays, tables, sparse arrays, masks) to the storage that fits, checked on the way."""
 
 from typing import Any
 
@@ -68,7 +68,9 @@ def _store(X: Any, mask: Any, missing: str, mean: np.ndarray | None, names: list
             return CountsObserved(X, mask, mean)
         return UnstoredObserved(_restrict(X, sparse.csr_array(mask)), mean)
     if missing == "unstored":
-        raise ValueError("missing='unstored' needs a sparse array; for a dense one use missing='nan' and put NaN in the holes.")
+        raise ValueError(
+            "missing='unstored' needs a sparse array; for a dense one use missing='nan' with NaN in the holes."
+        )
     if isinstance(mask, StructuredMask):
         return CountsObserved(sparse.csr_array(X), mask, mean)
     Y = np.array(X, order="C", copy=True)
@@ -199,7 +201,9 @@ def _checked_mask(mask: Any, shape: tuple[int, int]) -> Any:
     if not isinstance(mask, StructuredMask) and not sparse.issparse(mask):
         mask = np.asarray(mask)
     if tuple(mask.shape) != tuple(shape):
-        raise ValueError(f"The mask has shape {tuple(mask.shape)}, but X has shape {tuple(shape)}; they must be the same.")
+        raise ValueError(
+            f"The mask has shape {tuple(mask.shape)}, but X has shape {tuple(shape)}; they must be the same."
+        )
     if isinstance(mask, StructuredMask):
         return mask
     if mask.dtype == bool:

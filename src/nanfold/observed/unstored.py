@@ -4,7 +4,7 @@ import numpy as np
 from scipy import sparse
 
 from nanfold import _kernels
-from nanfold._threads import balanced_blocks, n_threads, run_blocks
+from nanfold._threads import add_blocks, balanced_blocks, n_threads, run_blocks
 from nanfold.observed.contract import Observed, as_block, mirror_lower
 
 
@@ -38,9 +38,9 @@ class UnstoredObserved(Observed):
         return self._X.indptr, self._X.indices, self._X.data
 
     def _summaries(self) -> tuple[np.ndarray, np.ndarray]:
-        def block(start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
-            count, total = np.zeros(self.shape[1]), np.zeros(self.shape[1])
-            bad = _kernels.stored_summaries(*self._stored, self.row_counts, count, total, start, stop)
+        def block(start: int, stop: int) -> np.ndarray:
+            out = np.zeros((2, self.shape[1]))
+            bad = _kernels.stored_summaries(*self._stored, self.row_counts, out[0], out[1], start, stop)
             if bad >= 0:
                 i = int(np.searchsorted(self._X.indptr, bad, side="right")) - 1
                 what = "NaN" if np.isnan(self._X.data[bad]) else "infinity"
@@ -48,10 +48,10 @@ class UnstoredObserved(Observed):
                     f"X stores {what} at row {i}, column {self._X.indices[bad]}; with missing='unstored' a hole is an "
                     "entry that is not stored, so remove it from the sparse array."
                 )
-            return count, total
+            return out
 
-        parts = run_blocks(block, self._blocks)
-        return sum(part[0] for part in parts), sum(part[1] for part in parts)
+        count, total = add_blocks(block, self._blocks)
+        return count, total
 
     def _row_squares(self) -> np.ndarray:
         out = np.empty(self.shape[0])
@@ -81,7 +81,7 @@ class UnstoredObserved(Observed):
             _kernels.stored_rmatmul(*self._stored, self.mean, U, out, start, stop)
             return out
 
-        return sum(run_blocks(block, self._blocks))
+        return add_blocks(block, self._blocks)
 
     def mask_rmatmul(self, U: np.ndarray) -> np.ndarray:
         """M' U."""
@@ -92,7 +92,7 @@ class UnstoredObserved(Observed):
             _kernels.pattern_rmatmul(*self._stored[:2], U, out, start, stop)
             return out
 
-        return sum(run_blocks(block, self._blocks))
+        return add_blocks(block, self._blocks)
 
     def rows(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
         """Rows of Y and of M."""
@@ -121,7 +121,7 @@ class UnstoredObserved(Observed):
             _kernels.stored_column_normals(*self._stored[:2], U, out, start, first, last)
             return out
 
-        return mirror_lower(sum(run_blocks(block, self._blocks)))
+        return mirror_lower(add_blocks(block, self._blocks))
 
     def flipped(self, rng: np.random.Generator) -> "UnstoredObserved":
         """Random signs for every stored entry."""

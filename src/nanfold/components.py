@@ -1,0 +1,148 @@
+"""How many components: CNG, a share of the variance, sign flips, or all."""
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from nanfold.gram import Gram, UnbiasedGram
+from nanfold.spectrum import DENSE_SAMPLES, Eigenpairs, eigenpairs, exact_eigenpairs
+
+RULES = ("cng", "signflip", "all")
+# How many leading eigenvalues the scree test and sign flips look at where not all can be had.
+SCREE_LENGTH = 50
+
+
+def cng(eigenvalues: np.ndarray) -> int:
+    """The Cattell-Nelson-Gorsuch scree test.
+
+    For each run of six eigenvalues, the slope of its last three is compared with that of its first three; the elbow is
+    where they differ most, and what comes before the second half of that run is kept.
+    """
+    eigenvalues = np.asarray(eigenvalues, dtype=np.float64)
+    if len(eigenvalues) < 6:
+        raise ValueError(
+            f"n_components='cng' needs at least 6 eigenvalues and there are {len(eigenvalues)}; give a number of "
+            "components instead."
+        )
+    # The least-squares slope through three equally spaced points is half the difference of the outer two.
+    slopes = (eigenvalues[2:] - eigenvalues[:-2]) / 2.0
+    bend = slopes[3:] - slopes[:-3]
+    return int(np.argmax(bend)) + 3
+
+
+def share_of_variance(eigenvalues: np.ndarray, total: float, share: float) -> int:
+    """The fewest components whose eigenvalues exceed a share of the total."""
+    reached = np.cumsum(eigenvalues) / total
+    # The last bit of rounding must not ask for one component more than there is.
+    return min(int(np.searchsorted(reached, share, side="right")) + 1, len(eigenvalues))
+
+
+def null_eigenvalues(gram: Gram, n_flips: int, rng: np.random.Generator) -> np.ndarray:
+    """The largest eigenvalue of the Gram matrix under random signs, drawn `n_flips` times.
+
+    The sign of every observed centred entry is drawn at random: mask, sizes and denominators stay, all covariance goes.
+    """
+    if not isinstance(gram, UnbiasedGram):
+        raise ValueError("Sign flips need the unbiased Gram matrix itself; use assist=0 with n_components='signflip'.")
+    out = np.empty(n_flips)
+    for t in range(n_flips):
+        null = UnbiasedGram(gram.observed.flipped(rng), gram.model)
+        out[t] = eigenpairs(null, 1, tol=1e-3, rng=rng).values[0]
+    return out
+
+
+def check_n_components(n_components: Any, n: int, d: int) -> None:
+    """One sentence for a number of components that cannot be."""
+    most = min(n, d)
+    if n_components is None or (isinstance(n_components, str) and n_components in RULES):
+        return
+    if isinstance(n_components, int | np.integer) and not isinstance(n_components, bool):
+        if 1 <= n_components <= most:
+            return
+        raise ValueError(
+            f"n_components={n_components} must lie between 1 and min(n_samples, n_features)={most}; choose fewer."
+        )
+    if isinstance(n_components, float | np.floating):
+        if 0 < n_components < 1:
+            return
+        raise ValueError(f"n_components={n_components} as a share of the variance must lie between 0 and 1.")
+    raise ValueError(
+        "n_components must be a whole number, a share in (0, 1), 'cng', 'signflip', 'all' or None; it is "
+        f"{n_components!r}."
+    )
+
+
+def leading_components(
+    gram: Gram,
+    n_components: Any,
+    solver: str = "auto",
+    *,
+    tol: float = 1e-6,
+    max_iter: int = 200,
+    n_flips: int = 20,
+    rng: np.random.Generator,
+) -> Eigenpairs:
+    """As many leading eigenpairs as `n_components` asks for, all with non-negative eigenvalues.
+
+    Where n is too large for all eigenvalues, a share of the variance is reached by asking for twice as many until it
+    is, and the scree test looks at the first 50 eigenvalues.
+    """
+    n, d = gram.shape[0], gram.n_features
+    check_n_components(n_components, n, d)
+    solve = functools.partial(eigenpairs, gram, solver=solver, tol=tol, max_iter=max_iter, rng=rng)
+    if isinstance(n_components, int | np.integer):
+        return _real(solve(int(n_components)), int(n_components))
+    if solver != "krylov" and (n <= DENSE_SAMPLES or solver == "exact"):
+        pairs = exact_eigenpairs(gram, min(n, d))
+        return _first(pairs, _count(pairs.values, gram, n_components, n_flips, rng))
+    if n_components is None or n_components == "all":
+        raise ValueError(
+            f"n_components={n_components!r} needs every eigenvalue, and X has {n} samples; give a number of "
+            "components, or solver='exact' if a dense n x n matrix is affordable."
+        )
+    k = min(SCREE_LENGTH, n, d)
+    while True:
+        pairs = solve(k)
+        found = _count(pairs.values, gram, n_components, n_flips, rng)
+        if n_components == "cng" or found < k or k == min(n, d):
+            return _first(pairs, found)
+        k = min(2 * k, n, d)
+
+
+def _count(values: np.ndarray, gram: Gram, n_components: Any, n_flips: int, rng: np.random.Generator) -> int:
+    positive = int(np.sum(values >= -_rounding(values)))
+    if n_components is None or n_components == "all":
+        return _at_least_one(positive, "no eigenvalue of the corrected Gram matrix is positive")
+    if n_components == "cng":
+        return min(cng(values), positive)
+    if n_components == "signflip":
+        limit = np.quantile(null_eigenvalues(gram, n_flips, rng), 0.95)
+        return _at_least_one(int(np.sum(values > limit)), "no component stands out of the sign-flipped data")
+    return share_of_variance(values[:positive], float(gram.diagonal().sum()), float(n_components))
+
+
+def _at_least_one(count: int, reason: str) -> int:
+    if count == 0:
+        raise ValueError(f"There is nothing to keep: {reason}; more of X must be known.")
+    return count
+
+
+def _rounding(values: np.ndarray) -> float:
+    return float(len(values) * np.finfo(np.float64).eps * np.max(np.abs(values), initial=0.0))
+
+
+def _first(pairs: Eigenpairs, k: int) -> Eigenpairs:
+    # What is below zero by rounding alone is zero.
+    return Eigenpairs(np.maximum(pairs.values[:k], 0.0), pairs.vectors[:, :k], pairs.residuals[:k], pairs.n_iter)
+
+
+def _real(pairs: Eigenpairs, asked: int) -> Eigenpairs:
+    """All of them, or an error if some are negative."""
+    positive = int(np.sum(pairs.values >= -_rounding(pairs.values)))
+    if positive < asked:
+        raise ValueError(
+            f"n_components={asked} asks for more than the data can give: only {positive} eigenvalues of the corrected "
+            f"Gram matrix are not negative; choose at most {positive}, or 'all'."
+        )
+    return _first(pairs, asked)

@@ -1,0 +1,46 @@
+"""Ridge least squares over what was observed: rows given the columns' factors, and columns given the rows'."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from nanfold._threads import even_blocks
+from nanfold.observed import Observed
+from nanfold.observed.contract import PANEL_VALUES
+
+
+def solve_rows(observed: Observed, V: np.ndarray, ridge: np.ndarray) -> np.ndarray:
+    """For every row i the z that minimises sum_s M_is (y_is - z.V_s)^2 + sum_a ridge_ia z_a^2.
+
+    Parameters
+    ----------
+    observed : Y and M
+    V : (d, k) factors of the columns
+    ridge : (n, k), or anything that broadcasts to it
+    """
+    return _solve(observed.row_normals, observed.matmul(V), V, ridge)
+
+
+def solve_columns(observed: Observed, U: np.ndarray, ridge: np.ndarray) -> np.ndarray:
+    """For every column s the v that minimises sum_i M_is (y_is - U_i.v)^2 + sum_a ridge_sa v_a^2.
+
+    Parameters
+    ----------
+    observed : Y and M
+    U : (n, k) factors of the rows
+    ridge : (d, k), or anything that broadcasts to it
+    """
+    return _solve(observed.column_normals, observed.rmatmul(U), U, ridge)
+
+
+def _solve(
+    normals: Callable[[np.ndarray, int, int], np.ndarray], right: np.ndarray, factors: np.ndarray, ridge: np.ndarray
+) -> np.ndarray:
+    count, k = right.shape
+    ridge = np.broadcast_to(ridge, (count, k))
+    out = np.empty((count, k))
+    for start, stop in even_blocks(count, max(1, PANEL_VALUES // k**2)):
+        matrices = normals(factors, start, stop)
+        matrices[:, np.arange(k), np.arange(k)] += ridge[start:stop]
+        out[start:stop] = np.linalg.solve(matrices, right[start:stop, :, None])[:, :, 0]
+    return out

@@ -1,0 +1,278 @@
+"""Principal component analysis of data with holes, with scikit-learn's contract."""
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.extmath import svd_flip
+from sklearn.utils.validation import check_is_fitted
+
+from nanfold.components import check_n_components, leading_components
+from nanfold.gram import Gram, UnbiasedGram
+from nanfold.least_squares import solve_columns, solve_rows
+from nanfold.likelihood import gaussian_log_likelihood
+from nanfold.observation import observation_model
+from nanfold.observed import CountsObserved, Observed, observe
+from nanfold.spectrum import Eigenpairs
+
+# Up to this many components the loadings are exact least squares; beyond, the k x k system of every feature, whose cost
+# grows with k^3, is replaced by its expectation.
+EXACT_LOADINGS = 100
+
+
+class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Principal component analysis from the unbiased Gram matrix.
+
+    On complete data everything equals scikit-learn's PCA. With holes, the scores are the leading eigenvectors of the
+    corrected Gram matrix times the root of d times their eigenvalues, and the loadings are the least-squares fit of
+    the observed entries given the scores.
+
+    Parameters
+    ----------
+    n_components : int, float in (0, 1), "cng", "signflip", "all" or None
+        A number; a share of the variance; the scree test of Cattell, Nelson and Gorsuch; those that stand out of data
+        with random signs; or all with non-negative eigenvalues, at most min(n_samples, n_features) ("all" and None).
+    missing : {"nan", "unstored"}
+        Whether holes are NaN, or what a sparse array does not store.
+    observation : str, array, pair of arrays or model
+        The model of the probability of being observed: "rank-one", "rank-one-bounded", "homogeneous", "pairwise", an
+        array of probabilities, a pair of factors (c, g), or a model of :mod:`nanfold.observation`.
+    center : bool
+        Whether the mean of the observed entries is subtracted from each feature.
+    whiten : bool
+        Whether scores are scaled to unit variance.
+    solver : {"auto", "exact", "krylov"}
+        How the eigenpairs are found.
+    tol : float
+        The Krylov solver stops when every residual is below tol times its eigenvalue.
+    max_iter : int
+        The most products with a block of vectors that the Krylov solver may spend.
+    random_state : int, RandomState or None
+        Seeds the Krylov solver's start and the sign flips.
+
+    Attributes
+    ----------
+    components_ : (n_components_, n_features_in_) array
+        Orthonormal loadings.
+    explained_variance_, explained_variance_ratio_, singular_values_ : (n_components_,) arrays
+    mean_ : (n_features_in_,) array
+        Means of the observed entries.
+    n_components_, n_features_in_, n_samples_ : int
+    noise_variance_ : float
+        The mean variance of the directions that were not kept; 0 if those kept explain everything already.
+    residual_variance_ : float
+        The variance of one entry outside of the kept components, which sets the ridge for rows with holes.
+    eigen_residuals_ : (n_components_,) array
+        |G u - lambda u| / |lambda| of each eigenpair.
+    n_iter_ : int
+        Products with a block of vectors that the Krylov solver spent; 1 for an exact decomposition.
+    observation_ : ObservationModel
+        The fitted model of what is observed.
+    """
+
+    def __init__(
+        self,
+        n_components: Any = None,
+        *,
+        missing: str = "nan",
+        observation: Any = "rank-one",
+        center: bool = True,
+        whiten: bool = False,
+        solver: str = "auto",
+        tol: float = 1e-6,
+        max_iter: int = 200,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.missing = missing
+        self.observation = observation
+        self.center = center
+        self.whiten = whiten
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components_
+
+    def fit(self, X: Any, y: Any = None, mask: Any = None) -> Self:
+        """Fit to X.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array, table or sparse array
+        y : ignored
+        mask : True where observed, or a fitted ``Dropouts``; None if X itself shows its holes
+        """
+        self._fit(X, mask)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, mask: Any = None) -> np.ndarray:
+        """Fit to X and return the scores of its rows.
+
+        With holes these are the scores of the corrected Gram matrix; ``transform`` of the same rows gives the
+        least-squares scores on the fitted loadings, which are close to them but not the same.
+        """
+        scores = self._fit(X, mask)
+        return scores / self._scale() if self.whiten else scores
+
+    def _fit(self, X: Any, mask: Any) -> np.ndarray:
+        observed = observe(X, mask, self.missing, center=bool(self.center), estimator=self)
+        check_n_components(self.n_components, *observed.shape)
+        self._masked_counts = isinstance(observed, CountsObserved) and mask is not None
+        self.observation_ = observation_model(self.observation).fit(observed)
+        gram = UnbiasedGram(observed, self.observation_)
+        total = float(gram.diagonal().sum())
+        if not total > 0:
+            raise ValueError("X does not vary: every observed entry equals the mean of its column.")
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
+        pairs = leading_components(gram, self.n_components, self.solver, tol=self.tol, max_iter=self.max_iter, rng=rng)
+        return self._describe(observed, gram, pairs, total)
+
+    def _describe(self, observed: Observed, gram: Gram, pairs: Eigenpairs, total: float) -> np.ndarray:
+        """Set the fitted attributes, in the dtype of the data, and return the scores."""
+        n, d = observed.shape
+        k = len(pairs.values)
+        left = max(total - float(pairs.values.sum()), 0.0)
+        if left <= n * np.finfo(observed.dtype).eps * total or k == min(n, d):
+            left = 0.0
+        # The ridge must not vanish with what is left, or rows with fewer entries than components have no answer.
+        self.residual_variance_ = max(left, float(pairs.values[-1])) / n
+        self.n_samples_, self.n_components_ = n, k
+        self.noise_variance_ = d * left / ((n - 1) * max(min(n, d) - k, 1))
+        components = _loadings(observed, pairs, self.residual_variance_)
+        vectors, components = svd_flip(pairs.vectors, components, u_based_decision=False)
+        dtype = observed.dtype
+        self.components_ = components.astype(dtype)
+        self.explained_variance_ = (d * pairs.values / (n - 1)).astype(dtype)
+        self.explained_variance_ratio_ = (pairs.values / total).astype(dtype)
+        self.singular_values_ = np.sqrt(d * pairs.values).astype(dtype)
+        self.mean_ = observed.mean.astype(dtype)
+        self.eigen_residuals_ = pairs.residuals
+        self.n_iter_ = pairs.n_iter
+        return (vectors * np.sqrt(d * pairs.values)).astype(dtype)
+
+    def _scale(self) -> np.ndarray:
+        """Standard deviations of the scores, those that vanish kept from dividing."""
+        scale = np.sqrt(self.explained_variance_)
+        smallest = np.finfo(scale.dtype).eps
+        scale[scale < smallest] = smallest
+        return scale
+
+    def _observe(self, X: Any, mask: Any) -> Observed:
+        check_is_fitted(self)
+        if self._masked_counts and mask is None:
+            raise ValueError(
+                "This PCA was fitted to counts with a mask of dropouts; give the mask of the new rows too, for example "
+                "mask=dropouts.predict(X)."
+            )
+        return observe(X, mask, self.missing, center=self.mean_.astype(np.float64), estimator=self, reset=False)
+
+    def transform(self, X: Any, mask: Any = None) -> np.ndarray:
+        """Scores of new rows: least squares on what each row has.
+
+        The ridge, residual variance over the variance of each score, is scaled by the share of the row that is missing,
+        so that a complete row gets scikit-learn's scores exactly.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array, table or sparse array
+        mask : True where observed, or a structured mask of these rows; None if X itself shows its holes
+        """
+        observed = self._observe(X, mask)
+        V = self.components_.T.astype(np.float64)
+        if observed.complete:
+            scores = observed.matmul(V)
+        else:
+            missing = np.maximum(1.0 - observed.row_counts / observed.shape[1], 0.0)
+            scores = solve_rows(observed, V, np.outer(missing, self._ridge()))
+        scores = scores.astype(np.result_type(observed.dtype, self.components_.dtype))
+        return scores / self._scale() if self.whiten else scores
+
+    def _ridge(self) -> np.ndarray:
+        variance = self.explained_variance_.astype(np.float64)
+        return self.residual_variance_ / np.maximum(variance, np.finfo(np.float64).eps * variance.max())
+
+    def inverse_transform(self, X: Any) -> np.ndarray:
+        """The low-rank reconstruction of complete rows from scores."""
+        check_is_fitted(self)
+        scores = np.asarray(X)
+        if self.whiten:
+            scores = scores * self._scale()
+        return scores @ self.components_ + self.mean_
+
+    def get_covariance(self) -> np.ndarray:
+        """The covariance of the features under the fitted model, n_features x n_features."""
+        check_is_fitted(self)
+        beyond = np.maximum(self.explained_variance_ - self.noise_variance_, 0.0)
+        covariance = (self.components_.T * beyond) @ self.components_
+        covariance[np.diag_indices_from(covariance)] += self.noise_variance_
+        return covariance
+
+    def get_precision(self) -> np.ndarray:
+        """The inverse of the covariance."""
+        check_is_fitted(self)
+        if self.noise_variance_ == 0:
+            return np.linalg.inv(self.get_covariance())
+        beyond = np.maximum(self.explained_variance_ - self.noise_variance_, 0.0)
+        shrink = beyond / (beyond + self.noise_variance_)
+        precision = -(self.components_.T * (shrink / self.noise_variance_)) @ self.components_
+        precision[np.diag_indices_from(precision)] += 1.0 / self.noise_variance_
+        return precision
+
+    def score_samples(self, X: Any, mask: Any = None) -> np.ndarray:
+        """The log-likelihood of what is observed of each row, under the probabilistic model of PCA."""
+        observed = self._observe(X, mask)
+        beyond = np.maximum(self.explained_variance_ - self.noise_variance_, 0.0).astype(np.float64)
+        return gaussian_log_likelihood(observed, self.components_.T * np.sqrt(beyond), float(self.noise_variance_))
+
+    def score(self, X: Any, y: Any = None, mask: Any = None) -> float:
+        """The mean log-likelihood of what is observed of the rows."""
+        return float(np.mean(self.score_samples(X, mask)))
+
+
+def _loadings(observed: Observed, pairs: Eigenpairs, residual_variance: float) -> np.ndarray:
+    """Orthonormal loadings, (k, d): least squares of each feature on the scores, over the rows that have it.
+
+    With unit scores u, feature s has loadings b_s of variance lambda; the ridge, residual variance over lambda, is
+    scaled by the share of the column that is missing, so that complete data give Y'u. Y V' being what is fitted, the
+    orthonormal matrix nearest to V = B / sqrt(d lambda) keeps each loading with its component.
+    """
+    n, d = observed.shape
+    values, U = pairs.values, pairs.vectors
+    kept = values > len(values) * np.finfo(np.float64).eps * values[0]
+    U, values = U[:, kept], values[kept]
+    share = observed.column_counts / n
+    if observed.complete:
+        B = observed.rmatmul(U)
+    elif len(values) <= EXACT_LOADINGS:
+        ridge = np.outer(np.maximum(1.0 - share, 0.0), residual_variance / values)
+        B = solve_columns(observed, U, ridge)
+    else:
+        B = observed.rmatmul(U) / share[:, None]
+    left, _, right = np.linalg.svd(B / np.sqrt(d * values), full_matrices=False)
+    V = left @ right
+    missing = int(np.sum(~kept))
+    if missing:
+        # Directions without variance: any that complete the basis will do.
+        V = np.hstack([V, _orthonormal_rest(V, missing)])
+    return V.T
+
+
+def _orthonormal_rest(V: np.ndarray, count: int) -> np.ndarray:
+    """`count` orthonormal columns orthogonal to those of V."""
+    guess = np.random.default_rng(0).standard_normal((len(V), count))
+    for _ in range(2):
+        guess -= V @ (V.T @ guess)
+        guess, _ = np.linalg.qr(guess)
+    return guess
