@@ -127,7 +127,8 @@ def krylov_eigenpairs(
     values = np.zeros(0)
     converged = False
     n_iter = 0
-    for n_iter in range(1, max_iter + 1):
+    while n_iter < max_iter and not converged:
+        n_iter += 1
         if len(T) + b > most:
             keep = k + b
             Q[:, :keep] = Q[:, : len(T)] @ S[:, :keep]
@@ -150,8 +151,6 @@ def krylov_eigenpairs(
             continue
         residuals = relative_residuals(np.linalg.norm(C @ S[:, :k], axis=0), values[:k])
         converged = bool(np.all(residuals <= tol))
-        if converged:
-            break
     if len(S) < k:
         raise ValueError(f"max_iter={max_iter} products cannot give {k} eigenpairs; allow more.")
     vectors = Q[:, : len(S)] @ S[:, :k]

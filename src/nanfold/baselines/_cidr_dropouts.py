@@ -25,8 +25,8 @@ def cell_thresholds(z: np.ndarray, library_sizes: np.ndarray) -> np.ndarray:
     shallow = np.flatnonzero(mode_to <= mode_from)
     if len(shallow):
         raise ValueError(
-            f"The counts of cells {name_some(shallow)} are all too small for a dropout threshold, which is looked for from "
-            "8 counts on: leave these cells out, or use zeros_only=True."
+            f"The counts of cells {name_some(shallow)} are too small for a dropout threshold, which is sought around "
+            "8 counts: leave these cells out, or use zeros_only=True."
         )
     return np.array([_trough(*cell) for cell in zip(z, bandwidths, mode_from, mode_to, trough_from, strict=True)])
 

@@ -17,7 +17,7 @@ def spectral_clusters(scores: np.ndarray, n_clusters: int, random_state: np.rand
     """
     if int(SUBSAMPLE * len(scores)) < n_clusters:
         raise ValueError(
-            f"{len(scores)} cells without the outliers are too few for {n_clusters} clusters: give a smaller n_clusters."
+            f"{len(scores)} cells, outliers left out, are too few for {n_clusters} clusters: give a smaller n_clusters."
         )
     squared = squareform(pdist(scores, "sqeuclidean"))
     chosen = random_state.choice(len(scores), int(SUBSAMPLE * len(scores)), replace=False)

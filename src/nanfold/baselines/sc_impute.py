@@ -48,7 +48,7 @@ class ScImpute(BaseEstimator):
     valid_genes_ : ndarray of bool of shape (n_genes, n_groups)
         The genes that are used; none in a group that is left as it is because 10 or fewer would do.
     classes_ : ndarray
-        With `labels`: the label of each group.
+        The label of each group; its number where there are no `labels`.
     """
 
     def __init__(
@@ -97,10 +97,10 @@ class ScImpute(BaseEstimator):
 
     def _group(self, y: np.ndarray, labels: Any, clusters: Any) -> list[tuple[np.ndarray, np.ndarray]]:
         """Set labels_ and outliers_; return the cells of each group and the distances between them."""
-        random_state = check_random_state(self.random_state)
-        genes = variable_genes(y)
         if labels is not None and clusters is not None:
             raise ValueError("Give labels or clusters, not both.")
+        random_state = check_random_state(self.random_state)
+        genes = variable_genes(y)
         if labels is not None:
             self.classes_, self.labels_ = _check_labels(labels, len(y))
             self.outliers_ = np.empty(0, dtype=np.intp)
@@ -116,6 +116,7 @@ class ScImpute(BaseEstimator):
             inside = np.flatnonzero(self.labels_ == 0)
             self.labels_[inside] = spectral_clusters(scores[inside], n_clusters, random_state)
         self.outliers_ = np.flatnonzero(self.labels_ == -1)
+        self.classes_ = np.arange(n_clusters)
         return [(cells, D[np.ix_(cells, cells)]) for cells in _members(self.labels_)]
 
     def _check_clusters(self, clusters: Any, n_cells: int) -> tuple[np.ndarray, int]:

@@ -5,6 +5,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+# Three uniform centres may fall anywhere; this seed's lie as far apart as those behind the paper's figures.
+GEOMETRY = 50
+
 
 def make_clusters(
     n_samples: int = 600,
@@ -12,6 +15,7 @@ def make_clusters(
     *,
     n_clusters: int = 3,
     latent_dim: int = 2,
+    geometry: int | None = GEOMETRY,
     random_state: Any = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Clusters in a low-dimensional space, seen through a linear map with noise: the paper's simulation.
@@ -24,7 +28,10 @@ def make_clusters(
     n_samples, n_features : size of the table
     n_clusters : clusters, of equal size up to one sample
     latent_dim : dimension in which the clusters live
-    random_state : seed
+    geometry : seed of the cluster centres alone, so that different values of `random_state` are draws from the same
+        three clusters, as in the paper's figures; None draws the centres anew, and now and then so close together that
+        complete data cannot tell them apart
+    random_state : seed of everything else
 
     Returns
     -------
@@ -40,7 +47,8 @@ def make_clusters(
         if value < least:
             raise ValueError(f"{name} must be at least {least}; it is {value}.")
     rng = check_random_state(random_state)
-    centres = 5.0 * (rng.uniform(size=(n_clusters, latent_dim)) - 0.5)
+    centre_rng = rng if geometry is None else np.random.RandomState(geometry)
+    centres = 5.0 * (centre_rng.uniform(size=(n_clusters, latent_dim)) - 0.5)
     labels = np.sort(np.arange(n_samples) % n_clusters)
     latent = centres[labels] + 0.1 * rng.standard_normal((n_samples, latent_dim))
     loadings = rng.uniform(-0.5, 0.5, size=(latent_dim, n_features))
@@ -76,7 +84,8 @@ def hide(
         raise ValueError(f"X must have two dimensions; it has {X.ndim}.")
     if share is not None and not 0 < share < 1:
         raise ValueError(f"share must lie between 0 and 1; it is {share!r}.")
-    rng = check_random_state(random_state)
+    # A stream of its own, or the same seed would tie the holes to the data that it made.
+    rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
     if mechanism == "rank-one":
         for name, (low, high) in (("row_range", row_range), ("column_range", column_range)):
             if not 0 <= low <= high <= 1:
