@@ -172,7 +172,7 @@ class CountsObserved(Observed):
         """Rows of Y and of M."""
         X = self._X[start:stop].toarray().astype(np.float64, copy=False)
         holes = np.isnan(X)
-        mask = np.where(X == 0, self._mask.weights[self._mask.groups[start:stop]], 1.0)
+        mask = np.where(X == 0, self._mask.weights[self._mask.groups[start:stop]], np.float64(1.0))
         mask[holes] = 0.0
         X[holes] = 0.0
         return mask * (X - self.mean), mask
