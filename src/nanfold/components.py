@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from nanfold.gram import Gram, UnbiasedGram
-from nanfold.spectrum import DENSE_SAMPLES, Eigenpairs, eigenpairs, exact_eigenpairs
+from nanfold.spectrum import DENSE_SAMPLES, Eigenpairs, check_solver, eigenpairs, exact_eigenpairs
 
 RULES = ("cng", "signflip", "all")
 # How many leading eigenvalues the scree test and sign flips look at where not all can be had.
@@ -90,16 +90,17 @@ def leading_components(
     """
     n, d = gram.shape[0], gram.n_features
     check_n_components(n_components, n, d)
+    check_solver(solver)
     solve = functools.partial(eigenpairs, gram, solver=solver, tol=tol, max_iter=max_iter, rng=rng)
     if isinstance(n_components, int | np.integer):
-        return _real(solve(int(n_components)), int(n_components))
+        return _real(solve(int(n_components)), gram, int(n_components))
     if solver != "krylov" and (n <= DENSE_SAMPLES or solver == "exact"):
         pairs = exact_eigenpairs(gram, min(n, d))
         return _first(pairs, _count(pairs.values, gram, n_components, n_flips, rng))
     if n_components is None or n_components == "all":
         raise ValueError(
-            f"n_components={n_components!r} needs every eigenvalue, and X has {n} samples; give a number of "
-            "components, or solver='exact' if a dense n x n matrix is affordable."
+            f"n_components={n_components!r} needs every eigenvalue, which solver={solver!r} does not find for {n} "
+            "samples; give a number of components, or solver='exact' if a dense n x n matrix is affordable."
         )
     k = min(SCREE_LENGTH, n, d)
     while True:
@@ -111,7 +112,7 @@ def leading_components(
 
 
 def _count(values: np.ndarray, gram: Gram, n_components: Any, n_flips: int, rng: np.random.Generator) -> int:
-    positive = int(np.sum(values >= -_rounding(values)))
+    positive = int(np.sum(values >= -_rounding(values, gram)))
     if n_components is None or n_components == "all":
         return _at_least_one(positive, "no eigenvalue of the corrected Gram matrix is positive")
     if n_components == "cng":
@@ -128,8 +129,9 @@ def _at_least_one(count: int, reason: str) -> int:
     return count
 
 
-def _rounding(values: np.ndarray) -> float:
-    return float(len(values) * np.finfo(np.float64).eps * np.max(np.abs(values), initial=0.0))
+def _rounding(values: np.ndarray, gram: Gram) -> float:
+    """How far below zero an eigenvalue of zero may come out."""
+    return float(max(gram.shape[0], gram.n_features) * np.finfo(np.float64).eps * np.max(np.abs(values), initial=0.0))
 
 
 def _first(pairs: Eigenpairs, k: int) -> Eigenpairs:
@@ -137,9 +139,9 @@ def _first(pairs: Eigenpairs, k: int) -> Eigenpairs:
     return Eigenpairs(np.maximum(pairs.values[:k], 0.0), pairs.vectors[:, :k], pairs.residuals[:k], pairs.n_iter)
 
 
-def _real(pairs: Eigenpairs, asked: int) -> Eigenpairs:
+def _real(pairs: Eigenpairs, gram: Gram, asked: int) -> Eigenpairs:
     """All of them, or an error if some are negative."""
-    positive = int(np.sum(pairs.values >= -_rounding(pairs.values)))
+    positive = int(np.sum(pairs.values >= -_rounding(pairs.values, gram)))
     if positive < asked:
         raise ValueError(
             f"n_components={asked} asks for more than the data can give: only {positive} eigenvalues of the corrected "

@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from nanfold.gram import Gram
 
+SOLVERS = ("auto", "exact", "krylov")
 # Below this many samples a dense eigendecomposition is faster than anything cleverer.
 EXACT_SAMPLES = 800
 # Up to this many samples the n x n matrix is formed for the Krylov solver too, if that makes its products cheaper.
@@ -57,15 +58,20 @@ def eigenpairs(
     max_iter : the most products with the matrix that the Krylov solver may spend, each with a block of vectors
     rng : where the Krylov solver's start comes from
     """
+    check_solver(solver)
     if solver == "auto":
         solver = "exact" if prefers_exact(gram, k) else "krylov"
     if solver == "exact":
         return exact_eigenpairs(gram, k)
-    if solver != "krylov":
-        raise ValueError(f"solver must be 'auto', 'exact' or 'krylov'; it is {solver!r}.")
     n = gram.shape[0]
     dense = gram.toarray() if n <= DENSE_SAMPLES and n < gram.n_features else None
     return krylov_eigenpairs(gram.__matmul__ if dense is None else dense.__matmul__, n, k, tol, max_iter, rng=rng)
+
+
+def check_solver(solver: str) -> None:
+    """One sentence for a solver that there is not."""
+    if solver not in SOLVERS:
+        raise ValueError(f"solver must be {', '.join(map(repr, SOLVERS[:-1]))} or {SOLVERS[-1]!r}; it is {solver!r}.")
 
 
 def prefers_exact(gram: Gram, k: int) -> bool:
@@ -149,8 +155,10 @@ def krylov_eigenpairs(
         values, S = values[::-1], S[:, ::-1]
         if len(T) < k:
             continue
-        residuals = relative_residuals(np.linalg.norm(C @ S[:, :k], axis=0), values[:k])
-        converged = bool(np.all(residuals <= tol))
+        norms = np.linalg.norm(C @ S[:, :k], axis=0)
+        # An eigenvalue that vanishes can be had to rounding of the largest, and no better.
+        rounding = 10.0 * np.sqrt(n) * np.finfo(np.float64).eps * np.abs(values).max()
+        converged = bool(np.all((norms <= rounding) | (norms <= tol * np.abs(values[:k]))))
     if len(S) < k:
         raise ValueError(f"max_iter={max_iter} products cannot give {k} eigenpairs; allow more.")
     vectors = Q[:, : len(S)] @ S[:, :k]
