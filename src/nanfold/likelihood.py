@@ -15,10 +15,12 @@ def gaussian_log_likelihood(observed: Observed, W: np.ndarray, noise_variance: f
 
     Parameters
     ----------
-    observed : the centred rows; weights strictly between 0 and 1 have no likelihood
+    observed : the centred rows, each entry seen or not
     W : (d, k) loadings times the root of their variance
     noise_variance : above 0, or 0 where W is square (the covariance is then inverted as it is)
     """
+    if not np.array_equal(observed.column_squares, observed.column_counts):
+        raise ValueError("Rows observed by weights between 0 and 1 have no likelihood; give a mask of 0 and 1.")
     W = np.ascontiguousarray(W, dtype=np.float64)
     if noise_variance == 0:
         return _without_noise(observed, W)
