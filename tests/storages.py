@@ -32,11 +32,12 @@ def plain(observed: Observed, X: np.ndarray, M: np.ndarray, center: bool = True)
 
 
 def values_and_mask(rng: np.random.Generator, dtype: type, n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
-    """Real numbers, some of them zero, seen at rates that differ between rows and columns; no row or column unseen."""
+    """Real numbers, some of them zero, seen at rates that differ; no column unseen, and the first one always seen."""
     X = (rng.standard_normal((n, d)) * rng.uniform(0.5, 2.0, d) + rng.uniform(-1, 3, d)).astype(dtype)
     X[rng.random((n, d)) < 0.05] = 0.0
     M = rng.random((n, d)) < np.outer(rng.uniform(0.6, 0.9, n), rng.uniform(0.6, 1.0, d))
     M[np.arange(max(n, d)) % n, np.arange(max(n, d)) % d] = True
+    M[:, 0] = True
     return X, M
 
 
@@ -45,8 +46,9 @@ def counts_and_mask(
 ) -> tuple[np.ndarray, StructuredMask, np.ndarray]:
     """Counts with many zeros, and a structured mask; the mask also entry by entry."""
     X = rng.poisson(rng.uniform(0.2, 3.0, d), size=(n, d)).astype(dtype)
-    # Nothing unseen, and not every column at the same mean.
+    # Nothing unseen, and a first gene that every cell has.
     X[np.arange(max(n, d)) % n, np.arange(max(n, d)) % d] = 4.0
+    X[:, 0] = np.maximum(X[:, 0], 1.0)
     groups = np.arange(n) % 4
     # Weights that float32 holds exactly, so that the reference needs no rounding.
     weights = rng.integers(0, 9, size=(4, d)) / 8.0 if soft else (rng.random((4, d)) < 0.6).astype(float)
@@ -105,6 +107,7 @@ def _counts(*, soft: bool, dense: bool = False, holes: bool = False) -> Callable
         if holes:
             hidden = rng.random((n, d)) < 0.1
             hidden &= X != 4.0
+            hidden[:, 0] = False
             fed[hidden], M = np.nan, np.where(hidden, 0.0, M)
         fed = fed if dense else sparse.csr_array(fed)
         return plain(observe(fed, mask, center=center), X, M, center)

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
-from storages import STORAGES, build
 
 from nanfold import _threads
 from nanfold.observed import CountsObserved, DenseObserved, StructuredMask, UnstoredObserved, observe
+from storages import STORAGES, build
 
 
 @pytest.fixture(params=["one block", "many blocks"])
