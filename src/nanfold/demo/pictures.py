@@ -1,6 +1,7 @@
 """The pictures: the scores of each method side by side, and what is found again against the number of features."""
 
 import io
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -46,6 +47,8 @@ def inline(draw: Callable[[Theme], Figure], salt: str) -> str:
         draw(LIGHT).savefig(out, format="svg", transparent=True, metadata={"Date": None})
     svg = out.getvalue()
     svg = svg[svg.index("<svg") :]
+    # Only what is referred to is named, for a name may stand once in the page.
+    svg = re.sub(r' id="([^"]+)"', lambda name: name[0] if f"#{name[1]}" in svg else "", svg)
     # The page's own colours, so that the picture follows it from light to dark.
     for name, colour in asdict(LIGHT).items():
         svg = svg.replace(colour, f"var(--{name})")
