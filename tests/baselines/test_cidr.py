@@ -121,6 +121,17 @@ class TestDensity:
         expected[[0, 1, 2, GRID - 1]] = [(0.75 + 0.25) / 5, 0.25 / 5, 1 / 5, 0.75 / 5]
         np.testing.assert_allclose(mass, expected, atol=1e-12)
 
+    def test_one_point(self):
+        # The point lies on bin 500, and the kernel's step is 2 (GRID - 1) / (2 GRID - 1) times that of the bins.
+        start, stop, h = -2.0, 3.0, 0.25
+        bins = np.linspace(start - 4 * h, stop + 4 * h, GRID)
+        points, density = binned_density(bins[[500]], h, start, stop)
+        distance = np.abs(np.arange(GRID) - 500) * 2 * (bins[-1] - bins[0]) / (2 * GRID - 1)
+        kernel = np.maximum(1 - distance**2 / (5 * h**2), 0) * 0.75 / (h * np.sqrt(5))
+        np.testing.assert_allclose(density, np.interp(points, bins, kernel), atol=1e-12)
+        # Beyond the kernel's reach the FFT leaves noise of both signs.
+        assert density.min() == 0
+
     def test_close_to_the_exact_sum(self):
         x = np.random.default_rng(0).gamma(3, size=400)
         h = bandwidth_nrd0(x)
@@ -216,6 +227,13 @@ class TestDissimilarity:
         candidates = z < rng.uniform(0, 6, 20)
         never = np.column_stack([z, np.zeros(50)]), np.column_stack([candidates, np.ones(50, dtype=bool)])
         assert fit_dropout_curve(*never) == fit_dropout_curve(z, candidates)
+
+    def test_zeros_have_no_part_in_a_level(self):
+        z = np.array([[0, 4.0, 2, 7], [3, 4, 0, 7], [0, 0, 0, 7], [5, 0, 0, 0]])
+        candidates = z < np.array([[0], [1], [1], [1]])
+        levels = np.array([4, 4, 2, 7])
+        again = np.where(candidates, 0, levels)
+        assert fit_dropout_curve(z, candidates) == pytest.approx(fit_dropout_curve(again, candidates))
 
     def test_too_few_genes_for_the_curve(self):
         with pytest.raises(ValueError, match=r"Only 1 of 2 genes .* give more genes or deeper cells"):
@@ -393,6 +411,10 @@ class TestBadInput:
     def test_counts(self, counts, change, message):
         with pytest.raises(ValueError, match=message):
             CIDR(n_components=4).fit(change(counts.X))
+
+    def test_no_dropouts(self, counts):
+        with pytest.raises(ValueError, match=r"dropout curve did not converge .* no dropouts"):
+            CIDR(zeros_only=True).fit(counts.X + 1)
 
     @pytest.mark.parametrize(
         ("options", "message"),

@@ -19,7 +19,7 @@ def fit_dropout_curve(z: np.ndarray, candidates: np.ndarray) -> tuple[float, flo
     e is the gene's mean over the cells where it is no candidate. Genes that are candidates everywhere have none.
     """
     seen = ~candidates & (z != 0)
-    kept = ~candidates.all(axis=0) & seen.any(axis=0)
+    kept = seen.any(axis=0)
     if kept.sum() < 2:
         raise ValueError(
             f"Only {kept.sum()} of {z.shape[1]} genes are above the dropout threshold in some cell, "

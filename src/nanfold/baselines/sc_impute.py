@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, check_random_state
+from threadpoolctl import threadpool_limits
 
 from nanfold.baselines._cell_distances import FEWEST_COMPONENTS, component_scores, distances, far_cells, variable_genes
 from nanfold.baselines._counts import dense_counts, name_some
@@ -135,7 +136,9 @@ class ScImpute(BaseEstimator):
         self.mixture_ = np.full((n_genes, 5, len(groups)), np.nan)
         self.valid_genes_ = np.zeros((n_genes, len(groups)), dtype=bool)
         for k, (cells, D) in enumerate(groups):
-            group = impute_group(y[cells], D, self.drop_threshold)
+            # The systems are small: on two busy cores, BLAS's own threads made this five times slower.
+            with threadpool_limits(1, user_api="blas"):
+                group = impute_group(y[cells], D, self.drop_threshold)
             self.mixture_[:, :, k] = group.parameters
             self.valid_genes_[group.usable, k] = True
             self.dropout_probability_[np.ix_(cells, group.usable)] = group.probability
