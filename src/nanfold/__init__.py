@@ -9,11 +9,12 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOME = {
+    "AssistedGram": "nanfold.assist",
     "PCA": "nanfold.pca",
     "StructuredMask": "nanfold.observed",
     "UnbiasedGram": "nanfold.gram",
     "features_needed": "nanfold.gram",
-    "unbiased_gram": "nanfold.gram",
+    "unbiased_gram": "nanfold.assist",
     "variance_bounds": "nanfold.gram",
 }
 _MODULES = ("baselines", "datasets", "observation")

@@ -304,3 +304,33 @@ def grouped_column_normals(indptr, indices, data, group, W, U, out, first, start
                 u = m * U[i, a]
                 for b in range(a + 1):
                     out[s, a, b] += u * U[i, b]
+
+
+@kernel
+def cholesky_solve(A, b, start, stop):
+    """b_i <- A_i^-1 b_i in place for symmetric positive definite A_i, whose upper triangles become U of A = U'U.
+
+    Returns the first i whose matrix is not positive definite, or -1.
+    """
+    k = A.shape[1]
+    for i in range(start, stop):
+        for p in range(k):
+            pivot = A[i, p, p]
+            if not pivot > 0.0:
+                return i
+            root = np.sqrt(pivot)
+            for c in range(p, k):
+                A[i, p, c] /= root
+            for r in range(p + 1, k):
+                factor = A[i, p, r]
+                for c in range(r, k):
+                    A[i, r, c] -= factor * A[i, p, c]
+        for p in range(k):
+            b[i, p] /= A[i, p, p]
+            for c in range(p + 1, k):
+                b[i, c] -= A[i, p, c] * b[i, p]
+        for p in range(k - 1, -1, -1):
+            for c in range(p + 1, k):
+                b[i, p] -= A[i, p, c] * b[i, c]
+            b[i, p] /= A[i, p, p]
+    return -1

@@ -11,6 +11,7 @@ from nanfold.spectrum import DENSE_SAMPLES, Eigenpairs, check_solver, eigenpairs
 RULES = ("cng", "signflip", "all")
 # How many leading eigenvalues the scree test and sign flips look at where not all can be had.
 SCREE_LENGTH = 50
+N_FLIPS = 20
 
 
 def cng(eigenvalues: np.ndarray) -> int:
@@ -38,18 +39,28 @@ def share_of_variance(eigenvalues: np.ndarray, total: float, share: float) -> in
     return min(int(np.searchsorted(reached, share, side="right")) + 1, len(eigenvalues))
 
 
-def null_eigenvalues(gram: Gram, n_flips: int, rng: np.random.Generator) -> np.ndarray:
+def null_eigenvalues(gram: UnbiasedGram, n_flips: int, rng: np.random.Generator) -> np.ndarray:
     """The largest eigenvalue of the Gram matrix under random signs, drawn `n_flips` times.
 
     The sign of every observed centred entry is drawn at random: mask, sizes and denominators stay, all covariance goes.
     """
-    if not isinstance(gram, UnbiasedGram):
-        raise ValueError("Sign flips need the unbiased Gram matrix itself; use assist=0 with n_components='signflip'.")
     out = np.empty(n_flips)
     for t in range(n_flips):
         null = UnbiasedGram(gram.observed.flipped(rng), gram.model)
         out[t] = eigenpairs(null, 1, tol=1e-3, rng=rng).values[0]
     return out
+
+
+def signflip_rank(gram: UnbiasedGram, n_flips: int, rng: np.random.Generator) -> int:
+    """How many eigenvalues exceed the 95 % quantile of the largest one under random signs."""
+    limit = np.quantile(null_eigenvalues(gram, n_flips, rng), 0.95)
+    most = min(gram.shape[0], gram.n_features)
+    k = min(SCREE_LENGTH, most)
+    while True:
+        found = int(np.sum(eigenpairs(gram, k, tol=1e-3, rng=rng).values > limit))
+        if found < k or k == most:
+            return _at_least_one(found, "no component stands out of the sign-flipped data")
+        k = min(2 * k, most)
 
 
 def check_n_components(n_components: Any, n: int, d: int) -> None:
@@ -80,13 +91,15 @@ def leading_components(
     *,
     tol: float = 1e-6,
     max_iter: int = 200,
-    n_flips: int = 20,
+    n_flips: int = N_FLIPS,
+    plain: UnbiasedGram,
     rng: np.random.Generator,
 ) -> Eigenpairs:
     """As many leading eigenpairs as `n_components` asks for, all with non-negative eigenvalues.
 
     Where n is too large for all eigenvalues, a share of the variance is reached by asking for twice as many until it
-    is, and the scree test looks at the first 50 eigenvalues.
+    is, and the scree test looks at the first 50 eigenvalues. Sign flips are counted on the unbiased Gram matrix itself,
+    `plain`, whatever `gram` is.
     """
     n, d = gram.shape[0], gram.n_features
     check_n_components(n_components, n, d)
@@ -94,9 +107,12 @@ def leading_components(
     solve = functools.partial(eigenpairs, gram, solver=solver, tol=tol, max_iter=max_iter, rng=rng)
     if isinstance(n_components, int | np.integer):
         return _real(solve(int(n_components)), gram, int(n_components))
+    if n_components == "signflip":
+        k = signflip_rank(plain, n_flips, rng)
+        return _real(solve(k), gram, k)
     if solver != "krylov" and (n <= DENSE_SAMPLES or solver == "exact"):
         pairs = exact_eigenpairs(gram, min(n, d))
-        return _first(pairs, _count(pairs.values, gram, n_components, n_flips, rng))
+        return _first(pairs, _count(pairs.values, gram, n_components))
     if n_components is None or n_components == "all":
         raise ValueError(
             f"n_components={n_components!r} needs every eigenvalue, which solver={solver!r} does not find for {n} "
@@ -105,21 +121,18 @@ def leading_components(
     k = min(SCREE_LENGTH, n, d)
     while True:
         pairs = solve(k)
-        found = _count(pairs.values, gram, n_components, n_flips, rng)
+        found = _count(pairs.values, gram, n_components)
         if n_components == "cng" or found < k or k == min(n, d):
             return _first(pairs, found)
         k = min(2 * k, n, d)
 
 
-def _count(values: np.ndarray, gram: Gram, n_components: Any, n_flips: int, rng: np.random.Generator) -> int:
+def _count(values: np.ndarray, gram: Gram, n_components: Any) -> int:
     positive = int(np.sum(values >= -_rounding(values, gram)))
     if n_components is None or n_components == "all":
         return _at_least_one(positive, "no eigenvalue of the corrected Gram matrix is positive")
     if n_components == "cng":
         return min(cng(values), positive)
-    if n_components == "signflip":
-        limit = np.quantile(null_eigenvalues(gram, n_flips, rng), 0.95)
-        return _at_least_one(int(np.sum(values > limit)), "no component stands out of the sign-flipped data")
     return share_of_variance(values[:positive], float(gram.diagonal().sum()), float(n_components))
 
 

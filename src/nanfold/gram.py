@@ -5,13 +5,12 @@ K is the Gram matrix per feature of the complete (centred) data, G~ its estimate
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
 
-from nanfold.observation import Factorised, ObservationModel, observation_model
-from nanfold.observed import DenseObserved, Observed, observe
+from nanfold.observation import Factorised, ObservationModel
+from nanfold.observed import DenseObserved, Observed
 
 
 class Gram(ABC):
@@ -161,33 +160,6 @@ class UnbiasedGram(Gram):
             raise ValueError(f"level must lie between 0 and 1; it is {level!r}.")
         estimate, reach = self.toarray(), ndtri((1.0 + level) / 2.0) * self.standard_error()
         return estimate - reach, estimate + reach
-
-
-def unbiased_gram(
-    X: Any,
-    mask: Any = None,
-    missing: str = "nan",
-    observation: Any = "rank-one",
-    center: bool = True,
-) -> UnbiasedGram:
-    """The unbiased Gram matrix of data with holes.
-
-    Parameters
-    ----------
-    X : (n, d) array, table or sparse array
-    mask : True where observed; or a fitted ``Dropouts``; None if X itself shows its holes
-    missing : "nan" (NaN are holes) or "unstored" (what a sparse array does not store is a hole)
-    observation : the model of p_is: "rank-one", "rank-one-bounded", "homogeneous", "pairwise", an array of
-        probabilities, a pair of factors (c, g), or a model
-    center : subtract the mean of the observed entries from each feature
-
-    Returns
-    -------
-    UnbiasedGram
-        With ``G @ V``, ``G.diagonal()``, ``G.toarray()``, ``G.standard_error()``, ``G.squared_distances()``.
-    """
-    observed = observe(X, mask, missing, center=bool(center))
-    return UnbiasedGram(observed, observation_model(observation).fit(observed))
 
 
 def variance_bounds(

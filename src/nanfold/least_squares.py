@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from nanfold._threads import even_blocks
+from nanfold import _kernels
+from nanfold._threads import even_blocks, n_threads, run_blocks
 from nanfold.observed import Observed
 from nanfold.observed.contract import PANEL_VALUES
 
@@ -38,9 +39,19 @@ def _solve(
 ) -> np.ndarray:
     count, k = right.shape
     ridge = np.broadcast_to(ridge, (count, k))
-    out = np.empty((count, k))
     for start, stop in even_blocks(count, max(1, PANEL_VALUES // k**2)):
         matrices = normals(factors, start, stop)
         matrices[:, np.arange(k), np.arange(k)] += ridge[start:stop]
-        out[start:stop] = np.linalg.solve(matrices, right[start:stop, :, None])[:, :, 0]
-    return out
+        _solve_in_place(matrices, right[start:stop])
+    return right
+
+
+def _solve_in_place(matrices: np.ndarray, right: np.ndarray) -> None:
+    """Overwrite each right side by the solution of its symmetric positive definite system, on all threads."""
+    blocks = even_blocks(len(matrices), max(1, -(-len(matrices) // n_threads())))
+    stuck = run_blocks(lambda a, b: _kernels.cholesky_solve(matrices, right, a, b), blocks)
+    if max(stuck) >= 0:
+        raise np.linalg.LinAlgError(
+            "A least-squares system is singular: a row or column has fewer observed entries than there are components "
+            "and no ridge; use fewer components."
+        )

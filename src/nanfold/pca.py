@@ -8,7 +8,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.extmath import svd_flip
 from sklearn.utils.validation import check_is_fitted
 
-from nanfold.components import check_n_components, leading_components
+from nanfold.assist import AssistedGram, check_assist, corrected_gram
+from nanfold.components import N_FLIPS, check_n_components, leading_components, signflip_rank
+from nanfold.diagonal import check_diagonal, denoised
 from nanfold.gram import Gram, UnbiasedGram
 from nanfold.least_squares import solve_columns, solve_rows
 from nanfold.likelihood import gaussian_log_likelihood
@@ -38,6 +40,12 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     observation : str, array, pair of arrays or model
         The model of the probability of being observed: "rank-one", "rank-one-bounded", "homogeneous", "pairwise", an
         array of probabilities, a pair of factors (c, g), or a model of :mod:`nanfold.observation`.
+    assist : int or "auto"
+        The rank of the low-rank guess that assists the Gram matrix: 0 for the unbiased Gram matrix alone, or "auto" for
+        the rank that predicts held-out entries best (0 for complete data and for counts with inferred dropouts).
+    diagonal : {"unbiased", "denoised"}
+        Whether the diagonal of the Gram matrix is its estimate, or that of its low-rank approximation, for noise that
+        differs between samples.
     center : bool
         Whether the mean of the observed entries is subtracted from each feature.
     whiten : bool
@@ -63,6 +71,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         The mean variance of the directions that were not kept; 0 if those kept explain everything already.
     residual_variance_ : float
         The variance of one entry outside of the kept components, which sets the ridge for rows with holes.
+    assist_ : int
+        The rank of the baseline; 0 for none.
     eigen_residuals_ : (n_components_,) array
         |G u - lambda u| / |lambda| of each eigenpair.
     n_iter_ : int
@@ -77,6 +87,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         *,
         missing: str = "nan",
         observation: Any = "rank-one",
+        assist: Any = "auto",
+        diagonal: str = "unbiased",
         center: bool = True,
         whiten: bool = False,
         solver: str = "auto",
@@ -87,6 +99,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.n_components = n_components
         self.missing = missing
         self.observation = observation
+        self.assist = assist
+        self.diagonal = diagonal
         self.center = center
         self.whiten = whiten
         self.solver = solver
@@ -129,15 +143,30 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _fit(self, X: Any, mask: Any) -> np.ndarray:
         observed = observe(X, mask, self.missing, center=bool(self.center), estimator=self)
         check_n_components(self.n_components, *observed.shape)
+        check_assist(self.assist, *observed.shape)
+        check_diagonal(self.diagonal)
         self._masked_counts = isinstance(observed, CountsObserved) and mask is not None
         self.observation_ = observation_model(self.observation).fit(observed)
-        gram = UnbiasedGram(observed, self.observation_)
-        total = float(gram.diagonal().sum())
-        if not total > 0:
+        plain = UnbiasedGram(observed, self.observation_)
+        if not plain.diagonal().sum() > 0:
             raise ValueError("X does not vary: every observed entry equals the mean of its column.")
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
-        pairs = leading_components(gram, self.n_components, self.solver, tol=self.tol, max_iter=self.max_iter, rng=rng)
+        gram = corrected_gram(plain, self.assist, rng=rng)
+        self.assist_ = gram.rank if isinstance(gram, AssistedGram) else 0
+        total = float(gram.diagonal().sum())
+        if self.diagonal == "denoised":
+            gram = self._denoised(gram, plain, rng)
+        pairs = leading_components(
+            gram, self.n_components, self.solver, tol=self.tol, max_iter=self.max_iter, plain=plain, rng=rng
+        )
         return self._describe(observed, gram, pairs, total)
+
+    def _denoised(self, gram: Gram, plain: UnbiasedGram, rng: np.random.Generator) -> Gram:
+        if isinstance(self.n_components, int | np.integer):
+            k = int(self.n_components)
+        else:
+            k = signflip_rank(plain, N_FLIPS, rng)
+        return denoised(gram, k, rng=rng)
 
     def _describe(self, observed: Observed, gram: Gram, pairs: Eigenpairs, total: float) -> np.ndarray:
         """Set the fitted attributes, in the dtype of the data, and return the scores."""

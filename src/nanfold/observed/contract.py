@@ -86,6 +86,14 @@ class Observed(ABC):
     def residual(self, U: np.ndarray, V: np.ndarray) -> "Observed":
         """M * (Y - U V'), stored as Y is."""
 
+    def hold_out(self, share: float, rng: np.random.Generator) -> tuple["Observed", np.ndarray, np.ndarray, np.ndarray]:
+        """Hide a share of the observed entries, leaving every row and column at least two.
+
+        Returns the data without them, centred by its own means if this is centred, and the rows, columns and values
+        (less the new means) of what was hidden.
+        """
+        raise NotImplementedError(f"{type(self).__name__} cannot tell which of its entries could be held out.")
+
     def row_blocks(self) -> list[tuple[int, int]]:
         """Consecutive blocks of rows small enough to be dense for a moment."""
         return even_blocks(self.shape[0], max(1, PANEL_VALUES // self.shape[1]))
@@ -111,3 +119,14 @@ def as_block(V: np.ndarray, length: int) -> np.ndarray:
     if V.ndim != 2 or V.shape[0] != length:
         raise ValueError(f"A block of vectors of {length} rows is needed; its shape is {V.shape}.")
     return V
+
+
+def held_out(
+    rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int], share: float, rng: np.random.Generator
+) -> np.ndarray:
+    """Positions of entries to hide, at random, leaving two entries or more in every row and column that has them."""
+    held = np.flatnonzero(rng.random(len(rows)) < share)
+    for places, length in ((rows, shape[0]), (columns, shape[1])):
+        left = np.bincount(places, minlength=length) - np.bincount(places[held], minlength=length)
+        held = held[left[places[held]] >= 2]
+    return held

@@ -6,7 +6,7 @@ import numpy as np
 
 from nanfold import _kernels
 from nanfold._threads import add_blocks, even_blocks, n_threads, run_blocks
-from nanfold.observed.contract import PANEL_VALUES, Observed, as_block
+from nanfold.observed.contract import PANEL_VALUES, Observed, as_block, held_out
 
 
 class DenseObserved(Observed):
@@ -149,6 +149,22 @@ class DenseObserved(Observed):
             signs = rng.integers(0, 2, size=(stop - start, self.shape[1]), dtype=np.int8) * 2 - 1
             np.multiply(self._Y[start:stop], signs, out=Y[start:stop])
         return self._with_values(self, Y)
+
+    def hold_out(
+        self, share: float, rng: np.random.Generator
+    ) -> tuple["DenseObserved", np.ndarray, np.ndarray, np.ndarray]:
+        """Hide a share of the observed entries."""
+        if self._weights is not None:
+            super().hold_out(share, rng)
+        rows, columns = np.nonzero(self._mask)
+        held = held_out(rows, columns, self.shape, share, rng)
+        rows, columns = rows[held], columns[held]
+        Y = self._Y + self.mean.astype(self.dtype)
+        Y[~self._mask] = np.nan
+        values = Y[rows, columns].astype(np.float64)
+        Y[rows, columns] = np.nan
+        training = DenseObserved(Y, None if self.mean.any() else self.mean)
+        return training, rows, columns, values - training.mean[columns]
 
     def residual(self, U: np.ndarray, V: np.ndarray) -> "DenseObserved":
         """M * (Y - U V')."""

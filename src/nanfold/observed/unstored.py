@@ -5,7 +5,7 @@ from scipy import sparse
 
 from nanfold import _kernels
 from nanfold._threads import add_blocks, balanced_blocks, n_threads, run_blocks
-from nanfold.observed.contract import Observed, as_block, mirror_lower
+from nanfold.observed.contract import Observed, as_block, held_out, mirror_lower
 
 
 class UnstoredObserved(Observed):
@@ -128,6 +128,21 @@ class UnstoredObserved(Observed):
         centred = self._X.data - self.mean[self._X.indices].astype(self.dtype)
         signs = rng.integers(0, 2, size=len(centred), dtype=np.int8) * 2 - 1
         return self._with_values(self, (centred * signs).astype(self.dtype, copy=False))
+
+    def hold_out(
+        self, share: float, rng: np.random.Generator
+    ) -> tuple["UnstoredObserved", np.ndarray, np.ndarray, np.ndarray]:
+        """Hide a share of the stored entries."""
+        rows = np.repeat(np.arange(self.shape[0]), np.diff(self._X.indptr))
+        columns = self._X.indices
+        held = held_out(rows, columns, self.shape, share, rng)
+        kept = np.ones(len(rows), dtype=bool)
+        kept[held] = False
+        indptr = np.concatenate(([0], np.cumsum(kept)))[self._X.indptr].astype(self._X.indptr.dtype)
+        X = sparse.csr_array((self._X.data[kept], columns[kept], indptr), shape=self.shape)
+        training = UnstoredObserved(X, None if self.mean.any() else self.mean)
+        values = self._X.data[held].astype(np.float64)
+        return training, rows[held], columns[held], values - training.mean[columns[held]]
 
     def residual(self, U: np.ndarray, V: np.ndarray) -> "UnstoredObserved":
         """M * (Y - U V')."""
