@@ -4,7 +4,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
+from sklearn.utils import check_array, check_random_state
 from sklearn.utils.extmath import svd_flip
 from sklearn.utils.validation import check_is_fitted
 
@@ -176,7 +176,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         if left <= n * np.finfo(observed.dtype).eps * total or k == min(n, d):
             left = 0.0
         # The ridge must not vanish with what is left, or rows with fewer entries than components have no answer.
-        self.residual_variance_ = max(left, float(pairs.values[-1])) / n
+        self.residual_variance_ = max(left, float(pairs.values[_varying(pairs.values, observed)][-1])) / n
         self.n_samples_, self.n_components_ = n, k
         self.noise_variance_ = d * left / ((n - 1) * max(min(n, d) - k, 1))
         components = _loadings(observed, pairs, self.residual_variance_)
@@ -235,7 +235,12 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def inverse_transform(self, X: Any) -> np.ndarray:
         """The low-rank reconstruction of complete rows from scores."""
         check_is_fitted(self)
-        scores = np.asarray(X)
+        scores = check_array(X, dtype=[np.float64, np.float32], input_name="X")
+        if scores.shape[1] != self.n_components_:
+            raise ValueError(
+                f"X has {scores.shape[1]} scores a row, but this PCA has {self.n_components_} components; give what "
+                "transform returns."
+            )
         if self.whiten:
             scores = scores * self._scale()
         return scores @ self.components_ + self.mean_
@@ -252,6 +257,11 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """The inverse of the covariance."""
         check_is_fitted(self)
         if self.noise_variance_ == 0:
+            if self.n_components_ < self.n_features_in_:
+                raise ValueError(
+                    f"The {self.n_components_} components kept explain all the variance, so the covariance has no "
+                    "inverse; keep fewer components."
+                )
             return np.linalg.inv(self.get_covariance())
         beyond = np.maximum(self.explained_variance_ - self.noise_variance_, 0.0)
         shrink = beyond / (beyond + self.noise_variance_)
@@ -279,7 +289,7 @@ def _loadings(observed: Observed, pairs: Eigenpairs, residual_variance: float) -
     """
     n, d = observed.shape
     values, U = pairs.values, pairs.vectors
-    kept = values > len(values) * np.finfo(np.float64).eps * values[0]
+    kept = _varying(values, observed)
     U, values = U[:, kept], values[kept]
     share = observed.column_counts / n
     if observed.complete:
@@ -296,6 +306,11 @@ def _loadings(observed: Observed, pairs: Eigenpairs, residual_variance: float) -
         # Directions without variance: any that complete the basis will do.
         V = np.hstack([V, _orthonormal_rest(V, missing)])
     return V.T
+
+
+def _varying(values: np.ndarray, observed: Observed) -> np.ndarray:
+    """Which eigenvalues are above the rounding of the largest."""
+    return values > max(observed.shape) * np.finfo(np.float64).eps * values[0]
 
 
 def _orthonormal_rest(V: np.ndarray, count: int) -> np.ndarray:
