@@ -304,6 +304,18 @@ class TestNumberOfComponents:
         assert 100 * np.mean(drops) / 1000 < 10
         assert choose_n_components(shares(drops)) == 4
 
+    def test_four_members_end_the_walk_from_the_eleventh_on(self):
+        # A group that has its fourth member at 10 goes by (and 11 opens another: a drop of just the cut is not small);
+        # one that has it at 11 ends the walk.
+        start, end = [100] * 6, [1] * 90
+        fourth_at_10 = start + [1] * 3 + [10] + end
+        fourth_at_11 = start + [100] + [1] * 3 + [100] + end
+        for drops in (fourth_at_10, fourth_at_11):
+            assert drops[0] == np.mean(np.sort(drops)[-3:])
+            assert np.mean(drops) < 10
+        assert choose_n_components(shares(fourth_at_10)) == 10
+        assert choose_n_components(shares(fourth_at_11)) == 7
+
     def test_divisor(self):
         # A drop of 15 % of the largest opens a group if the spread is below 10, and joins one if it is above.
         start = [100, 90, 80, 1, 1, 1, 1, 15]

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.metrics import adjusted_rand_score
 
-from nanfold.baselines import _cell_distances, sc_impute
+from nanfold.baselines import _cell_distances, _kernel_spectral, _mixture, sc_impute
 from nanfold.baselines._cell_distances import component_scores, distances, far_cells, variable_genes
 from nanfold.baselines._impute_cells import (
     impute_cell,
@@ -22,7 +22,7 @@ from nanfold.baselines._impute_cells import (
     nonnegative_weights,
     usable_genes,
 )
-from nanfold.baselines._kernel_spectral import kernel_widths, spectral_clusters
+from nanfold.baselines._kernel_spectral import _embedding, kernel_widths, spectral_clusters
 from nanfold.baselines._mixture import ZERO, dropout_probability, fit_mixtures, gamma_shape
 from nanfold.baselines.sc_impute import ScImpute
 
@@ -139,11 +139,11 @@ class TestVariableGenes:
 
     def test_choice(self, monkeypatch):
         monkeypatch.setattr(_cell_distances, "FEWEST_GENES", 2)
-        # Variation 0, .1, .2, .3 and .4 of the mean, so that the quarter lies at .1; and one gene with a mean of .9.
-        spread = np.array([0, 0.1, 0.2, 0.3, 0.4, 0.4]) / np.sqrt(2)
-        level = np.array([2, 2, 2, 2, 0.9, 2])
+        # Variation 0 to .4 of the mean: the quarter is that of gene 1, which still passes. Gene 3 has a low mean.
+        spread = np.array([0, 0.1, 0.2, 0.3, 0.4]) / np.sqrt(2)
+        level = np.array([2, 2, 2, 0.9, 2])
         y = level * np.array([1 - spread, 1 + spread])
-        np.testing.assert_array_equal(variable_genes(y), [2, 3, 5])
+        np.testing.assert_array_equal(variable_genes(y), [1, 2, 4])
 
     def test_all_if_few_pass(self):
         np.testing.assert_array_equal(variable_genes(np.random.default_rng(0).uniform(2, 3, (5, 499))), np.arange(499))
@@ -164,12 +164,10 @@ class TestDistances:
         y = np.random.default_rng(0).normal(size=(20, 10)) * np.array([100, *[1] * 9])
         assert component_scores(y, fewest, 5000, np.random.RandomState(0)).shape[1] == expected
 
-    def test_share_must_be_exceeded(self):
-        # Five equal variances: two of them carry 40 % and no more, so the third, and with it "more than", decides.
-        y = np.kron(np.eye(5), np.array([[1.0], [-1.0]]))
-        values = _cell_distances._exact_components(y)[1]
-        np.testing.assert_allclose(values[:5], 2)
-        assert component_scores(y, 0, 5000, np.random.RandomState(0)).shape[1] == 3
+    def test_share_must_be_exceeded(self, monkeypatch):
+        # Of ten equal variances four carry 40 % and no more.
+        monkeypatch.setattr(_cell_distances, "_exact_components", lambda y: (y, np.ones(10)))
+        assert component_scores(np.eye(10), 0, 5000, np.random.RandomState(0)).shape[1] == 5
 
     def test_randomised(self):
         y = np.random.default_rng(0).normal(size=(40, 30)) * np.linspace(1, 8, 30) ** 2
@@ -224,6 +222,26 @@ class TestSpectral:
         labels = spectral_clusters(points, 2, np.random.RandomState(0))
         assert adjusted_rand_score(labels, ring) == 1
 
+    def test_embedding(self):
+        squared = distances(np.random.default_rng(0).normal(size=(12, 3))) ** 2
+        K = np.exp(-squared / (2 * 1.3**2)) - np.eye(12)
+        degree = np.diag(K.sum(axis=1) ** -0.5)
+        vectors = np.linalg.eigh(degree @ K @ degree)[1][:, -2:]
+        embedding = _embedding(squared, 1.3, 2)
+        expected = vectors / np.sqrt(np.sum(vectors**2, axis=1, keepdims=True))
+        np.testing.assert_allclose(np.abs(embedding), np.abs(expected), rtol=1e-9)
+
+    @pytest.mark.parametrize(("far", "possible"), [(4, True), (6.5, False), (100, False)])
+    def test_widths_that_leave_a_cell_alone_are_passed_over(self, far, possible):
+        # Its degree is exp(-far^2 / 2) and thereabouts: small, smaller than the squared inverse of 1e4, and 0.
+        squared = distances(np.array([[0.0], [0], [0.1], [far]])) ** 2
+        assert (_embedding(squared, 1.0, 2) is not None) == possible
+
+    def test_no_width_will_do(self, monkeypatch):
+        monkeypatch.setattr(_kernel_spectral, "kernel_widths", lambda D: np.array([1e-3]))
+        with pytest.raises(ValueError, match="no kernel width at which every cell has a neighbour"):
+            spectral_clusters(np.arange(8.0)[:, None], 2, np.random.RandomState(0))
+
     def test_random_state(self):
         points = np.random.default_rng(0).normal(size=(40, 3))
         once, again = (spectral_clusters(points, 4, np.random.RandomState(3)) for _ in range(2))
@@ -235,12 +253,12 @@ class TestSpectral:
             spectral_clusters(np.eye(4), 4, np.random.RandomState(0))
 
 
-def fit_one_gene(y: np.ndarray) -> np.ndarray:
+def fit_one_gene(y: np.ndarray, settled: float = 0.5, most: int = 101) -> np.ndarray:
     """Fit the mixture of one gene slowly, from the formulas, with a bracketing root-finder."""
     positive = y[y > ZERO]
     parameters = np.mean(y == ZERO) or 0.01, 0.5, 1.0, positive.mean(), positive.std(ddof=1)
     likelihood = 0.0
-    for _ in range(101):
+    for _ in range(most):
         w = posterior(y, parameters)
         S, t, u = w.sum(), w @ y, w @ np.log(y)
         mu = (1 - w) @ y / np.sum(1 - w)
@@ -253,7 +271,7 @@ def fit_one_gene(y: np.ndarray) -> np.ndarray:
                 a = brentq(lambda a, v=v: np.log(a) - digamma(a) - v, a0 / 2, a0 * 2, xtol=1e-14)
         parameters = S / len(y), a, a * S / t, mu, sigma
         previous, likelihood = likelihood, np.sum(np.log10(density(y, parameters)))
-        if (likelihood - previous) ** 2 <= 0.5:
+        if (likelihood - previous) ** 2 <= settled:
             break
     return np.array(parameters)
 
@@ -293,10 +311,28 @@ class TestMixture:
         np.testing.assert_array_equal(fit_mixtures(y)[2040:], fit_mixtures(y[:, 2040:]))
 
     def test_genes_without_a_fit(self):
-        z = ZERO
-        y = np.array([[z, z, 0.3, 2, 2], [z, z, 0.3, 3, 2.5], [z, z, 0.3, z, z], [z, 2, z, z, z], [z, z, 0.3, z, 3]])
-        # No counts, one count, and equal counts (the mean of which is not exact); a fit from two on.
+        # No counts, one, and three equal ones, of which the mean differs from them by rounding.
+        equal = np.linspace(0.1, 4, 400)[14]
+        assert np.mean([equal] * 3) != equal
+        y = np.full((20, 5), ZERO)
+        y[0, 1] = 2
+        y[:3, 2] = equal
+        y[:3, 3:] = [[2, 1], [2.5, 1.5], [3, 1.2]]
         np.testing.assert_array_equal(np.isnan(fit_mixtures(y)).all(axis=1), [True, True, True, False, False])
+
+    def test_no_more_than_101_iterations(self, monkeypatch):
+        # Never settled, and slow: each further step still shows.
+        monkeypatch.setattr(_mixture, "SETTLED", 0)
+        rng = np.random.default_rng(0)
+        n = 2000
+        y = np.maximum(np.where(rng.random(n) < 0.4, rng.gamma(3, 1 / 3, n), rng.normal(1.2, 0.5, n)), ZERO)
+        fitted = fit_mixtures(y[:, None])[0]
+        np.testing.assert_allclose(fitted, fit_one_gene(y, settled=0), rtol=1e-9)
+        assert np.abs(fit_one_gene(y, settled=0, most=100) / fitted - 1).max() > 1e-5
+
+    def test_no_dropout_where_both_densities_vanish(self):
+        parameters = np.array([[0.5, 20, 460, 4, 0.01]])
+        np.testing.assert_array_equal(dropout_probability(np.array([[ZERO], [2.5], [4]]), parameters), [[1], [0], [0]])
 
     def test_gamma_shape(self):
         v = np.geomspace(0.03, 100, 500)
