@@ -1,0 +1,1 @@
+"""Gaussian process latent variables from a factor of the Gram matrix."""

@@ -1,0 +1,232 @@
+"""Fit a GPLVM: L-BFGS on positions, kernel, noise and inducing inputs together, and a report of how it ended."""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import ArrayLike
+from scipy.optimize import OptimizeResult, minimize
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
+
+from nanfold.gp import exact, sparse
+from nanfold.gp.kernels import Array, Kernel
+from nanfold.gp.problem import Evaluation, Factor, Point, Posterior
+from nanfold.gp.start import starting_point
+from nanfold.gp.variables import Variables
+
+
+@dataclass(frozen=True)
+class Report:
+    """How a fit ended.
+
+    Attributes
+    ----------
+    converged : bool
+        Whether the tolerance was met before `max_iter`.
+    message : str
+        Why it stopped.
+    n_iter, n_evaluations : int
+        Iterations of L-BFGS, and evaluations of the objective.
+    objective : float
+        The log likelihood at the end, or on the sparse path its lower bound.
+    gradient_norm : float
+        The largest entry of the projected gradient of the objective over n d, in the scaled variables.
+    at_bounds : tuple of str
+        The parameters that ended at a bound: "noise" stands at its floor.
+    history : array of n_iter + 1
+        The objective at the start and after each iteration.
+    seconds : float
+        Wall clock.
+    """
+
+    converged: bool
+    message: str
+    n_iter: int
+    n_evaluations: int
+    objective: float
+    gradient_norm: float
+    at_bounds: tuple[str, ...]
+    history: Array
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A fitted GPLVM: positions `X`, `kernel`, `noise`, the `inducing` inputs (None: exact), and the `report`."""
+
+    factor: Factor
+    X: Array
+    kernel: Kernel
+    noise: float
+    inducing: Array | None
+    report: Report
+
+    @property
+    def basis(self) -> Array:
+        """The inputs that predictions are made from."""
+        return self.X if self.inducing is None else self.inducing
+
+    def posterior(self) -> Posterior:
+        """Return what predicts at new positions."""
+        if self.inducing is None:
+            return exact.posterior(self.factor, self.X, self.kernel, self.noise)
+        return sparse.posterior(self.factor, self.X, self.kernel, self.noise, self.inducing)
+
+
+def fit(
+    factor: Factor,
+    n_components: int = 2,
+    *,
+    kernel: str | Kernel = "rbf",
+    inducing: int | ArrayLike | None = None,
+    X: ArrayLike | None = None,
+    noise: float | None = None,
+    noise_floor: float = 1e-6,
+    max_iter: int = 1000,
+    tol: float = 1e-8,
+    n_jobs: int | None = None,
+    progress: bool = False,
+    random_state: int | np.random.RandomState | None = None,
+) -> Fit:
+    """Maximise the objective over latent positions, the kernel's parameters, noise, and inducing inputs if any.
+
+    Parameters
+    ----------
+    factor : Factor
+        The data: Z, d and the trace.
+    n_components : int
+        Latent dimensions.
+    kernel : str or Kernel
+        A name that `make_kernel` knows, or a kernel whose parameters are then the starting values.
+    inducing : int or array of (m, n_components), optional
+        None fits the exact objective, O(n^3) an iteration; a number of inducing inputs, or where they start, the
+        sparse bound, O(n m^2 + n m r).
+    X : array of (n, n_components), optional
+        Where the positions start; `start` describes this and all other starting values.
+    noise : float, optional
+        The noise variance to start from.
+    noise_floor : float
+        The noise is kept above this share of tr(G+) / n. Without a floor the objective has no maximum where a
+        kernel of low rank can represent Z (duplicate samples suffice): log|K| falls without end. A fit that ends
+        there says so in a warning and in `report.at_bounds`.
+    max_iter : int
+        The most iterations of L-BFGS.
+    tol : float
+        Stop when an iteration improves the objective by less than this share, or the gradient is below it.
+    n_jobs : int, optional
+        Threads over row blocks, on the sparse path only; the result does not depend on it.
+    progress : bool
+        Keep a line about the state of the fit on standard error.
+    random_state : int or RandomState, optional
+        For where the inducing inputs start.
+
+    Returns
+    -------
+    Fit
+    """
+    working = factor.compact()
+    start = starting_point(working, n_components, kernel, inducing, X, noise, random_state)
+    variables = Variables(start, noise_floor * working.scale)
+    scale = working.n * working.d
+    trail = _Trail(scale, max_iter, progress)
+    with _objective(working, start, n_jobs) as evaluate:
+
+        def descended(v: Array) -> tuple[float, Array]:
+            e = evaluate(variables.unpack(v))
+            return -e.value / scale, -variables.pack_gradient(e) / scale
+
+        v = variables.pack(start)
+        trail.record(descended(v)[0])
+        result = minimize(
+            descended,
+            v,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=np.stack([variables.lower, variables.upper], axis=1),
+            callback=trail,
+            options={"maxiter": max_iter, "maxfun": 20 * max_iter, "ftol": tol, "gtol": tol},
+        )
+    point, report = variables.unpack(result.x), trail.report(result, variables)
+    _warn(report, noise_floor)
+    return Fit(factor, *point, report)
+
+
+@contextmanager
+def _objective(factor: Factor, start: Point, n_jobs: int | None) -> Iterator[Callable[[Point], Evaluation]]:
+    """Give what evaluates a point.
+
+    The sparse path works on small blocks, where threads inside BLAS cost more than they bring: it runs blocks in
+    threads of its own instead.
+    """
+    if start.inducing is None:
+        yield lambda point: exact.evaluate(factor, point.X, point.kernel, point.noise)
+        return
+    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(effective_n_jobs(n_jobs)) as pool:
+
+        def bound(point: Point) -> Evaluation:
+            assert point.inducing is not None
+            return sparse.evaluate(factor, point.X, point.kernel, point.noise, point.inducing, pool.map)
+
+        yield bound
+
+
+@dataclass
+class _Trail:
+    """Follows the search from iteration to iteration."""
+
+    scale: float
+    max_iter: int
+    progress: bool
+    began: float = field(default_factory=time.perf_counter)
+    values: list[float] = field(default_factory=list)
+
+    def record(self, f: float) -> None:
+        self.values.append(-f * self.scale)
+        if self.progress:
+            sys.stderr.write(f"\riteration {len(self.values) - 1}/{self.max_iter}: objective {self.values[-1]:.8g} ")
+            sys.stderr.flush()
+
+    def __call__(self, intermediate_result: OptimizeResult) -> None:
+        self.record(intermediate_result.fun)
+
+    def report(self, result: OptimizeResult, variables: Variables) -> Report:
+        if self.progress:
+            sys.stderr.write("\n")
+        messages = ("the tolerance was met", f"{result.nit} iterations were not enough", "no better point on the line")
+        return Report(
+            converged=result.status == 0,
+            message=messages[result.status],
+            n_iter=result.nit,
+            n_evaluations=result.nfev + 1,
+            objective=-result.fun * self.scale,
+            gradient_norm=variables.projected_norm(result.x, result.jac),
+            at_bounds=variables.at_bounds(result.x),
+            history=np.array(self.values),
+            seconds=time.perf_counter() - self.began,
+        )
+
+
+def _warn(report: Report, noise_floor: float) -> None:
+    if not report.converged:
+        warnings.warn(
+            f"GPLVM did not converge: {report.message}, with a gradient of {report.gradient_norm:.2g}; "
+            "raise max_iter or tol.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+    if report.at_bounds:
+        warnings.warn(
+            f"GPLVM ended with {', '.join(report.at_bounds)} at a bound; where it is the noise, its floor of "
+            f"noise_floor={noise_floor:g} times the mean variance of a sample keeps the objective finite.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )

@@ -1,0 +1,132 @@
+"""The collapsed lower bound of Titsias (2009), in row blocks: no array of n x n, nor of n x m.
+
+With m inducing inputs U and Q = Kfu Kuu^-1 Kuf, the bound replaces K by Q + noise I and subtracts
+(d/2) tr(Kff - Q) / noise. Everything is whitened by Kuu = L L':
+
+    A = L^-1 Kuf,  B = I + A A' / noise,  p = B^-1 A Z / noise
+    bound = -(d/2) [n log noise + log|B| + tr(G+)/noise - <A Z, p>/noise + (tr Kff - tr A A')/noise + n log 2 pi]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg import cho_solve, cholesky, eigh, solve_triangular
+
+from nanfold.gp.kernels import Array, Kernel
+from nanfold.gp.problem import Evaluation, Factor, Posterior
+
+#: Kuu's diagonal is raised by this share of its mean. The bound stays a bound: those are inducing variables with noise.
+JITTER = 1e-8
+#: Entries of Kfu in a block of rows: some megabytes, so that a block stays in the processor's cache.
+BLOCK_ENTRIES = 2**18
+
+
+#: `map`, or that of a pool of threads; the results come in the order of the blocks, so sums do not depend on it.
+Mapper = Callable[[Callable[[slice], Any], Iterator[slice]], Iterable[Any]]
+
+
+class _Sums(NamedTuple):
+    """What one pass over the rows leaves: L, A A', A Z and tr Kff."""
+
+    L: Array
+    AA: Array
+    AZ: Array
+    total: float
+
+
+def evaluate(
+    factor: Factor, X: Array, kernel: Kernel, noise: float, inducing: Array, mapper: Mapper = map
+) -> Evaluation:
+    """Return the bound and its gradient in X, the kernel's logarithms, log noise and the inducing inputs.
+
+    Costs O(n m^2 + n m r) time, and O(m^2 + m r) memory beside its arguments and answer.
+    """
+    n, d, identity = factor.n, factor.d, np.eye(len(inducing))
+    L, AA, AZ, total = _accumulate(factor, X, kernel, inducing, mapper)
+    B = identity + AA / noise
+    LB = cholesky(B, lower=True, check_finite=False)
+    p = cho_solve((LB, True), AZ, check_finite=False) / noise
+    explained = np.vdot(AZ, p)
+    log_det = n * np.log(noise) + 2 * np.log(np.diag(LB)).sum()
+    rest = factor.trace - explained + total - np.trace(AA)
+    value = -0.5 * d * (log_det + rest / noise + n * np.log(2 * np.pi))
+
+    D = cho_solve((LB, True), identity, check_finite=False) + p @ p.T - identity
+    log_noise = -0.5 * d * (n - (np.vdot(D, AA) + factor.trace + total - 2 * explained) / noise)
+    # dF/dKuu = -(d/2) L^-T [D + B - I] L^-1
+    dU, theta = _through_inducing(-0.5 * d * _both_sides(L, D + B - identity), kernel, inducing)
+    dX = np.empty_like(X)
+
+    def through_block(rows: slice) -> tuple[Array, Array]:
+        # dF/dKfu = -(d / noise) [A' D - Z p'] L^-1
+        At = _whitened(L, kernel(X[rows], inducing))
+        W = (-d / noise) * _unwhitened(L, At @ D - factor.Z[rows] @ p.T)
+        across = kernel.gradient(W, X[rows], inducing)
+        along = kernel.diagonal_gradient(np.full(len(W), -0.5 * d / noise), X[rows])
+        dX[rows] = across.X + along.X
+        return across.X2, across.theta + along.theta
+
+    for block_U, block_theta in mapper(through_block, _blocks(n, len(inducing))):
+        dU += block_U
+        theta += block_theta
+    return Evaluation(float(value), dX, theta, float(log_noise), dU)
+
+
+def posterior(factor: Factor, X: Array, kernel: Kernel, noise: float, inducing: Array) -> Posterior:
+    """Return what predicts at new positions: C = L^-T p, and E with E E' = L^-T (I - B^-1) L^-1."""
+    L, AA, AZ, _ = _accumulate(factor, X, kernel, inducing)
+    # B = V diag(1 + a) V', a >= 0
+    a, V = eigh(AA / noise)
+    a = np.maximum(a, 0)
+    p = V @ ((V.T @ AZ) / (1 + a)[:, None]) / noise
+    E = solve_triangular(L, V * np.sqrt(a / (1 + a)), lower=True, trans="T", check_finite=False)
+    return Posterior(inducing, solve_triangular(L, p, lower=True, trans="T", check_finite=False), E)
+
+
+def _accumulate(factor: Factor, X: Array, kernel: Kernel, inducing: Array, mapper: Mapper = map) -> _Sums:
+    m = len(inducing)
+    Kuu = kernel(inducing)
+    Kuu.flat[:: m + 1] += JITTER * kernel.diagonal(inducing).mean()
+    L = cholesky(Kuu, lower=True, check_finite=False)
+
+    def block_sums(rows: slice) -> tuple[Array, Array, float]:
+        At = _whitened(L, kernel(X[rows], inducing))
+        return At.T @ At, At.T @ factor.Z[rows], kernel.diagonal(X[rows]).sum()
+
+    AA, AZ, total = np.zeros((m, m)), np.zeros((m, factor.Z.shape[1])), 0.0
+    for block_AA, block_AZ, block_total in mapper(block_sums, _blocks(factor.n, m)):
+        AA += block_AA
+        AZ += block_AZ
+        total += block_total
+    return _Sums(L, AA, AZ, total)
+
+
+def _through_inducing(W: Array, kernel: Kernel, inducing: Array) -> tuple[Array, Array]:
+    """Carry W = dF/dKuu, whose diagonal holds the jitter, to dF/dU and dF/dtheta."""
+    across = kernel.gradient(W, inducing)
+    share = JITTER * np.trace(W) / len(inducing)
+    along = kernel.diagonal_gradient(np.full(len(inducing), share), inducing)
+    return across.X + along.X, across.theta + along.theta
+
+
+def _blocks(n: int, m: int) -> Iterator[slice]:
+    size = max(BLOCK_ENTRIES // m, 1)
+    return (slice(start, min(start + size, n)) for start in range(0, n, size))
+
+
+def _whitened(L: Array, K: Array) -> Array:
+    """K L^-T."""
+    return solve_triangular(L, K.T, lower=True, check_finite=False).T
+
+
+def _unwhitened(L: Array, W: Array) -> Array:
+    """W L^-1."""
+    return solve_triangular(L, W.T, lower=True, trans="T", check_finite=False).T
+
+
+def _both_sides(L: Array, W: Array) -> Array:
+    """L^-T W L^-1 for a symmetric W."""
+    return _unwhitened(L, _unwhitened(L, W).T)
