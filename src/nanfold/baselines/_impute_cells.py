@@ -43,7 +43,8 @@ def impute_group(y: np.ndarray, D: np.ndarray, drop_threshold: float) -> Imputed
     imputed = np.array(
         [impute_cell(S, cell, dropouts, D[cell]) for cell, dropouts in enumerate(probability > drop_threshold)]
     )
-    return ImputedGroup(parameters, usable, probability, imputed)
+    # No imputed value exceeds the gene's largest in the group.
+    return ImputedGroup(parameters, usable, probability, np.minimum(imputed, S.max(axis=0)))
 
 
 def usable_genes(parameters: np.ndarray) -> np.ndarray:
@@ -70,7 +71,7 @@ def impute_cell(S: np.ndarray, cell: int, dropouts: np.ndarray, distances: np.nd
     weights = nonnegative_weights(S[np.ix_(near, ~dropouts)], S[cell, ~dropouts])
     row = S[cell].copy()
     row[dropouts] = weights @ S[np.ix_(near, dropouts)]
-    return np.minimum(row, S.max(axis=0))
+    return row
 
 
 def neighbours(distances: np.ndarray, cell: int, n_kept: int) -> np.ndarray:
