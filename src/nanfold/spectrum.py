@@ -110,6 +110,9 @@ def krylov_eigenpairs(
     The basis Q satisfies G Q = Q T + N C, with N the next block and C its coupling, so that the residual of a Ritz
     vector Q s is |C s|: known without another product, and checked by one at the end.
 
+    A block of b vectors reaches b copies of a repeated eigenvalue. When all that it reaches is in the basis, a fresh
+    random block looks for what is left, until one brings nothing new.
+
     Parameters
     ----------
     product : V -> G V
@@ -118,10 +121,12 @@ def krylov_eigenpairs(
     tol : stop when every residual is below tol times its eigenvalue
     max_iter : the most products with a block of vectors
     block : vectors in a block
-    start : (n, b) vectors to start from in place of random ones
+    start : (n, block) vectors to start from in place of random ones
     rng : where random ones come from
     """
     rng = np.random.default_rng(0) if rng is None else rng
+    if start is not None:
+        block = start.shape[1]
     block = block or min(max(4, k // 2), 16)
     most = k + max(k, 4 * block)
     if most + block >= n:
@@ -131,6 +136,7 @@ def krylov_eigenpairs(
     b = N.shape[1]
     T, C, S = np.zeros((0, 0)), np.zeros((b, 0)), np.zeros((0, 0))
     values = np.zeros(0)
+    settled: np.ndarray | None = None
     converged = False
     n_iter = 0
     while n_iter < max_iter and not converged:
@@ -149,16 +155,23 @@ def krylov_eigenpairs(
         W -= basis @ correction
         inner = H[m:] + correction[m:]
         T = np.block([[T, C.T], [C, (inner + inner.T) / 2]])
-        N = _orthonormal_beside(W, basis)
-        C = np.hstack([np.zeros((b, m)), N.T @ W])
         values, S = linalg.eigh(T)
         values, S = values[::-1], S[:, ::-1]
-        if len(T) < k:
-            continue
-        norms = np.linalg.norm(C @ S[:, :k], axis=0)
         # An eigenvalue that vanishes can be had to rounding of the largest, and no better.
         rounding = 10.0 * np.sqrt(n) * np.finfo(np.float64).eps * np.abs(values).max()
-        converged = bool(np.all((norms <= rounding) | (norms <= tol * np.abs(values[:k]))))
+        exhausted = np.linalg.norm(W) <= rounding
+        N = _orthonormal_beside(rng.standard_normal((n, b)) if exhausted else W, basis)
+        C = np.hstack([np.zeros((b, m)), np.zeros((b, b)) if exhausted else N.T @ W])
+        norms = np.linalg.norm(C @ S, axis=0)
+        resolved = norms <= np.maximum(rounding, tol * np.abs(values))
+        converged = len(T) >= k and bool(np.all(resolved[:k]))
+        if exhausted:
+            before, settled = settled, values[:k]
+            converged &= before is not None and len(before) == k and np.allclose(before, settled, tol, rounding)
+        elif settled is not None:
+            # A fresh block is under way: the best that it has found must be known roughly to count as nothing new.
+            best = int(np.argmin(resolved))
+            converged &= bool(resolved[best] or norms[best] <= 0.01 * abs(values[best]))
     if len(S) < k:
         raise ValueError(f"max_iter={max_iter} products cannot give {k} eigenpairs; allow more.")
     vectors = Q[:, : len(S)] @ S[:, :k]
