@@ -19,7 +19,7 @@ JOBS ?= 2
 VENV := .venv
 RUN := $(VENV)/bin/python
 # What the tests run in several processes must not be threaded again in each.
-ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NANFOLD_THREADS=1
 
 .PHONY: help demo test test-slow lint format images clean
 .DELETE_ON_ERROR:
