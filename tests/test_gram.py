@@ -95,6 +95,8 @@ class TestContract:
         close(gram.diagonal(), np.diag(expected))
         for start, stop in ((0, n), (4, 9), (n - 1, n)):
             close(gram.rows(start, stop), expected[start:stop])
+        rows, candidates = np.array([7, 0, n - 1]), np.array([[7, 3, 11, 2], [n - 1, 0, 1, 9], [2, 2, n - 1, 4]])
+        close(gram.pairs(rows, candidates), expected[rows[:, None], candidates])
         V = np.random.default_rng(1).standard_normal((n, 3))
         close(gram @ V, expected @ V, n)
         close(gram @ V[:, 0], expected @ V[:, 0], n)

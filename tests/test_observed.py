@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from nanfold import _threads
-from nanfold.observed import CountsObserved, DenseObserved, StructuredMask, UnstoredObserved, observe
+from nanfold.observed import CountsObserved, DenseObserved, Observed, StructuredMask, UnstoredObserved, observe
 from storages import STORAGES, build
 
 
@@ -95,6 +95,31 @@ def test_rows(case):
 def test_grams(case):
     close(case, case.observed.gram(), case.Y @ case.Y.T)
     close(case, case.observed.mask_gram(), case.M @ case.M.T)
+
+
+def test_pair_products(case):
+    """Of pairs here and there, a row with itself among them; by the storage's own way and by dense blocks."""
+    rows, candidates = np.array([7, 0, 18, 7]), np.array([[7, 3, 11], [18, 0, 1], [2, 2, 18], [12, 6, 0]])
+    expected = (case.Y @ case.Y.T)[rows[:, None], candidates]
+    close(case, case.observed.pair_products(rows, candidates), expected)
+    close(case, case.observed.pair_products(rows.astype(np.int32), candidates[:, ::2]), expected[:, ::2])
+    close(case, Observed.pair_products(case.observed, rows, candidates), expected)
+    assert case.observed.pair_products(rows[:0], candidates[:0]).shape == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("rows", "candidates", "message"),
+    [
+        ([0, 1], [[1], [2], [3]], r"rows of shape \(b,\) and candidates of shape \(b, c\); here they are \(2,\) and"),
+        ([0, 1], [1, 2], r"here they are \(2,\) and \(2,\)"),
+        ([0, 19], [[1], [2]], "A pair names row 19, but rows are numbered from 0 to 18"),
+        ([0, 1], [[1], [-1]], "A pair names row -1"),
+    ],
+)
+def test_pairs_that_cannot_be(case, rows, candidates, message):
+    for products in (case.observed.pair_products, lambda *pairs: Observed.pair_products(case.observed, *pairs)):
+        with pytest.raises(ValueError, match=message):
+            products(rows, candidates)
 
 
 def test_normals(case):

@@ -10,6 +10,8 @@ import numba
 import numpy as np
 
 kernel: Any = numba.njit(cache=True, nogil=True)
+# Sums in any order, which is what lets a dot product use the vector units. NaN and infinity stay what they are.
+reordering_kernel: Any = numba.njit(cache=True, nogil=True, fastmath={"reassoc", "nsz"})
 
 
 @kernel
@@ -304,6 +306,78 @@ def grouped_column_normals(indptr, indices, data, group, W, U, out, first, start
                 u = m * U[i, a]
                 for b in range(a + 1):
                     out[s, a, b] += u * U[i, b]
+
+
+@reordering_kernel
+def pair_dots(A, B, row, candidate, out, start, stop):
+    """out_pc = A_i . B_j for i = row_p and j = candidate_pc."""
+    for p in range(start, stop):
+        i = row[p]
+        for c in range(candidate.shape[1]):
+            j = candidate[p, c]
+            total = 0.0
+            for s in range(A.shape[1]):
+                total += np.float64(A[i, s]) * np.float64(B[j, s])
+            out[p, c] = total
+
+
+@kernel
+def stored_pair_dots(indptr, indices, data, mu, row, candidate, out, start, stop):
+    """out_pc = sum over s stored in both of (x_is - mu_s)(x_js - mu_s), for i = row_p and j = candidate_pc."""
+    y = np.zeros(len(mu))
+    for p in range(start, stop):
+        i = row[p]
+        for q in range(indptr[i], indptr[i + 1]):
+            y[indices[q]] = data[q] - mu[indices[q]]
+        for c in range(candidate.shape[1]):
+            j = candidate[p, c]
+            total = 0.0
+            for q in range(indptr[j], indptr[j + 1]):
+                s = indices[q]
+                total += y[s] * (data[q] - mu[s])
+            out[p, c] = total
+        for q in range(indptr[i], indptr[i + 1]):
+            y[indices[q]] = 0.0
+
+
+@reordering_kernel
+def grouped_pair_dots(indptr, indices, data, group, W, mu, row, candidate, out, start, stop):
+    """out_pc = Y_i . Y_j for i = row_p and j = candidate_pc, with Y_is = -W_gs mu_s wherever nothing is stored.
+
+    Y_i is laid out densely once. Y_j is that of a row of zeros, whose product with Y_i is the same for every j of a
+    group, plus (m (x_js - mu_s) + w mu_s) at the stored entries.
+    """
+    d = len(mu)
+    y = np.empty(d)
+    of_zeros = np.empty(len(W))
+    known_for = np.full(len(W), -1)
+    for p in range(start, stop):
+        i = row[p]
+        for s in range(d):
+            y[s] = -W[group[i], s] * mu[s]
+        for q in range(indptr[i], indptr[i + 1]):
+            x = data[q]
+            if x != 0.0:
+                y[indices[q]] = 0.0 if np.isnan(x) else x - mu[indices[q]]
+        for c in range(candidate.shape[1]):
+            j = candidate[p, c]
+            t = group[j]
+            if known_for[t] != p:
+                total = 0.0
+                for s in range(d):
+                    total -= W[t, s] * mu[s] * y[s]
+                of_zeros[t], known_for[t] = total, p
+            total = of_zeros[t]
+            for q in range(indptr[j], indptr[j + 1]):
+                x = data[q]
+                if x == 0.0:
+                    continue
+                s = indices[q]
+                change = W[t, s] * mu[s]
+                if not np.isnan(x):
+                    change += x - mu[s]
+                total += change * y[s]
+            out[p, c] = total
 
 
 @kernel

@@ -15,6 +15,7 @@ from nanfold.gram import Gram, UnbiasedGram
 from nanfold.least_squares import solve_columns, solve_rows
 from nanfold.observation import Factorised, Known, ObservationModel, RankOne, observation_model
 from nanfold.observed import CountsObserved, Observed, observe
+from nanfold.observed.contract import pair_dots
 from nanfold.spectrum import eigenpairs
 
 # Of the loadings, with scores at unit variance.
@@ -51,10 +52,13 @@ class AssistedGram(Gram):
         self.observed, self.model = observed, model
         self.U, self.V = U, V
         self.residual = observed.residual(U, V)
+        self.residual_variance = float(self.residual.row_squares.sum() / observed.row_counts.sum())
         self._scale = d / model.row_sums()
-        self._cross = self.residual.matmul(V)  # R V
+        cross = self.residual.matmul(V)  # R V
+        # H with H U' + U H' = L L' + L B' + B L'.
+        self._half = 0.5 * U @ (V.T @ V) + self._scale[:, None] * cross
         own = np.einsum("ia,ab,ib->i", U, V.T @ V, U)
-        overlap = 2.0 * self._scale * np.einsum("ia,ia->i", U, self._cross)
+        overlap = 2.0 * self._scale * np.einsum("ia,ia->i", U, cross)
         squares = self.residual.row_squares
         self._diagonal = (own + overlap + self._scale * squares) / d
         self._dense: np.ndarray | None = None
@@ -89,10 +93,23 @@ class AssistedGram(Gram):
         """Rows start:stop of the dense matrix."""
         if self._rho is None:
             return self._formed()[start:stop].copy()
-        unit = np.zeros((self.shape[0], stop - start))
-        unit[np.arange(start, stop), np.arange(stop - start)] = 1.0
-        out = (self @ unit).T
+        out = self.residual.matmul(self.residual.rows(start, stop)[0].T).T * (self._rho * self._scale)
+        out *= self._scale[start:stop, None]
+        out += self._half[start:stop] @ self.U.T
+        out += self.U[start:stop] @ self._half.T
+        out /= self.n_features
         out[np.arange(stop - start), np.arange(start, stop)] = self._diagonal[start:stop]
+        return out
+
+    def _off_diagonal(self, rows: np.ndarray, candidates: np.ndarray) -> np.ndarray:
+        if self._rho is None:
+            return self._formed()[rows[:, None], candidates]
+        out = self.residual.pair_products(rows, candidates)
+        out *= self._rho * self._scale[rows, None]
+        out *= self._scale[candidates]
+        out += pair_dots(self._half, self.U, rows, candidates)
+        out += pair_dots(self.U, self._half, rows, candidates)
+        out /= self.n_features
         return out
 
     def _formed(self) -> np.ndarray:
@@ -108,9 +125,7 @@ class AssistedGram(Gram):
         else:
             out *= self._rho * self._scale[:, None]
             out *= self._scale[None, :]
-        # L L' + L B' + B L' as one product with the thin factor U.
-        half = 0.5 * self.U @ (self.V.T @ self.V) + self._scale[:, None] * self._cross
-        cross = half @ self.U.T
+        cross = self._half @ self.U.T
         out += cross
         out += cross.T
         out /= d
@@ -130,6 +145,7 @@ class InverseProbabilityGram(Gram):
         n, d = observed.shape
         self.shape = (n, n)
         self.n_features = d
+        self.observed = observed
         residual = observed.residual(U, V)
         self._dense = np.zeros((n, n))
         blocks = observed.row_blocks()
@@ -169,6 +185,9 @@ class InverseProbabilityGram(Gram):
     def rows(self, start: int, stop: int) -> np.ndarray:
         """Rows start:stop of the dense matrix."""
         return self._dense[start:stop].copy()
+
+    def _off_diagonal(self, rows: np.ndarray, candidates: np.ndarray) -> np.ndarray:
+        return self._dense[rows[:, None], candidates]
 
 
 def _probabilities(model: ObservationModel, start: int, stop: int) -> np.ndarray:

@@ -27,7 +27,7 @@ class ShiftedGram(Gram):
 
     def __init__(self, gram: Gram, diagonal: np.ndarray) -> None:
         self.gram = gram
-        self.shape, self.n_features = gram.shape, gram.n_features
+        self.shape, self.n_features, self.observed = gram.shape, gram.n_features, gram.observed
         self._diagonal = diagonal
         self._shift = diagonal - gram.diagonal()
 
@@ -51,6 +51,9 @@ class ShiftedGram(Gram):
         out = self.gram.rows(start, stop)
         out[np.arange(stop - start), np.arange(start, stop)] = self._diagonal[start:stop]
         return out
+
+    def _off_diagonal(self, rows: np.ndarray, candidates: np.ndarray) -> np.ndarray:
+        return self.gram.pairs(rows, candidates)
 
 
 def denoised(

@@ -11,6 +11,7 @@ from scipy.special import ndtri
 
 from nanfold.observation import Factorised, ObservationModel
 from nanfold.observed import DenseObserved, Observed
+from nanfold.observed.contract import as_pairs
 
 
 class Gram(ABC):
@@ -20,10 +21,12 @@ class Gram(ABC):
     ----------
     shape : (n, n)
     n_features : d, the number of features; n_features * G estimates the Gram matrix YY' of the complete data
+    observed : the data that it was estimated from
     """
 
     shape: tuple[int, int]
     n_features: int
+    observed: Observed
     dtype = np.dtype(np.float64)
 
     @abstractmethod
@@ -41,6 +44,16 @@ class Gram(ABC):
     @abstractmethod
     def rows(self, start: int, stop: int) -> np.ndarray:
         """Rows start:stop of the dense matrix."""
+
+    def pairs(self, rows: np.ndarray, candidates: np.ndarray) -> np.ndarray:
+        """G_ij for every i of `rows`, (b,), and each of its own candidates j, (b, c)."""
+        rows, candidates = as_pairs(rows, candidates, self.shape[0])
+        own = self.diagonal()[rows, None]
+        return np.where(candidates == rows[:, None], own, self._off_diagonal(rows, candidates))
+
+    def _off_diagonal(self, rows: np.ndarray, candidates: np.ndarray) -> np.ndarray:
+        """What `pairs` returns where i != j; elsewhere it may be anything."""
+        return np.array([self.rows(i, i + 1)[0, own] for i, own in zip(rows, candidates, strict=True)])
 
     def squared_distances(self) -> np.ndarray:
         """Estimates of the squared distances per feature, G_ii + G_jj - 2 G_ij; noise can make some negative."""
@@ -110,6 +123,14 @@ class UnbiasedGram(Gram):
         out = self.observed.matmul(block.T).T * self._scale
         out *= self._scale[start:stop, None]
         out[np.arange(stop - start), np.arange(start, stop)] = self._diagonal[start:stop]
+        return out
+
+    def _off_diagonal(self, rows: np.ndarray, candidates: np.ndarray) -> np.ndarray:
+        if self._scale is None:
+            return self._formed()[rows[:, None], candidates]
+        out = self.observed.pair_products(rows, candidates)
+        out *= self._scale[rows, None]
+        out *= self._scale[candidates]
         return out
 
     def _formed(self) -> np.ndarray:

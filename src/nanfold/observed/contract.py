@@ -1,10 +1,13 @@
 """What every way of storing data with holes offers: counts, means, and products with the centred data."""
 
+import functools
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 import numpy as np
 
-from nanfold._threads import even_blocks
+from nanfold import _kernels
+from nanfold._threads import even_blocks, n_threads, run_blocks
 
 # Dense panels that are formed for a moment (rows or columns of a block) stay near this many values.
 PANEL_VALUES = 4_000_000
@@ -111,6 +114,56 @@ class Observed(ABC):
         for start, stop in self.row_blocks():
             out[:, start:stop] = self.mask_matmul(self.rows(start, stop)[1].T)
         return out
+
+    def pair_products(self, rows: np.ndarray, candidates: np.ndarray) -> np.ndarray:
+        """Y_i . Y_j for every i of `rows`, (b,), and each of its own candidates j, (b, c).
+
+        Whatever the storage, from pairs of dense blocks of rows; a storage that can does without them.
+        """
+        rows, candidates = as_pairs(rows, candidates, self.shape[0])
+        out = np.empty(candidates.shape)
+        for start, stop in self.row_blocks():
+            inside = np.flatnonzero((rows >= start) & (rows < stop))
+            if not inside.size:
+                continue
+            block, _ = self.rows(start, stop)
+            wanted = candidates[inside]
+            for other, end in self.row_blocks():
+                p, c = np.nonzero((wanted >= other) & (wanted < end))
+                if p.size:
+                    beside = block if other == start else self.rows(other, end)[0]
+                    products = pair_dots(block, beside, rows[inside[p]] - start, wanted[p, c][:, None] - other)
+                    out[inside[p], c] = products[:, 0]
+        return out
+
+
+def pair_dots(A: np.ndarray, B: np.ndarray, rows: np.ndarray, candidates: np.ndarray) -> np.ndarray:
+    """A_i . B_j for every i of `rows`, (b,), and each of its own candidates j, (b, c)."""
+    kernel = functools.partial(_kernels.pair_dots, np.ascontiguousarray(A), np.ascontiguousarray(B))
+    return over_pairs(kernel, rows, candidates)
+
+
+def over_pairs(kernel: Callable[..., None], rows: np.ndarray, candidates: np.ndarray) -> np.ndarray:
+    """What ``kernel(rows, candidates, out, start, stop)`` writes, run on all threads."""
+    out = np.empty(candidates.shape)
+    blocks = even_blocks(len(rows), max(1, -(-len(rows) // n_threads())))
+    run_blocks(lambda start, stop: kernel(rows, candidates, out, start, stop), blocks)
+    return out
+
+
+def as_pairs(rows: np.ndarray, candidates: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Positions of rows, (b,), and of the candidates of each, (b, c), after a check of shapes and range."""
+    rows, candidates = np.ascontiguousarray(rows, dtype=np.intp), np.ascontiguousarray(candidates, dtype=np.intp)
+    if rows.ndim != 1 or candidates.ndim != 2 or len(rows) != len(candidates):
+        raise ValueError(
+            f"Pairs are given as rows of shape (b,) and candidates of shape (b, c); here they are {rows.shape} and "
+            f"{candidates.shape}."
+        )
+    for places in (rows, candidates):
+        if places.size and not (places.min() >= 0 and places.max() < n):
+            wrong = places[(places < 0) | (places >= n)][0]
+            raise ValueError(f"A pair names row {wrong}, but rows are numbered from 0 to {n - 1}.")
+    return rows, candidates
 
 
 def as_block(V: np.ndarray, length: int) -> np.ndarray:

@@ -1,5 +1,6 @@
 """Counts, sparse or dense, in which a zero counts as observed by the weight of its group of cells and its gene."""
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,7 +9,7 @@ from scipy import sparse
 from nanfold import _kernels
 from nanfold._threads import add_blocks, balanced_blocks, even_blocks, n_threads, run_blocks
 from nanfold.observed.blockwise import FlippedObserved, ResidualObserved
-from nanfold.observed.contract import PANEL_VALUES, Observed, as_block, mirror_lower
+from nanfold.observed.contract import PANEL_VALUES, Observed, as_block, as_pairs, mirror_lower, over_pairs
 
 
 @dataclass(frozen=True)
@@ -176,6 +177,11 @@ class CountsObserved(Observed):
         mask[holes] = 0.0
         X[holes] = 0.0
         return mask * (X - self.mean), mask
+
+    def pair_products(self, rows: np.ndarray, candidates: np.ndarray) -> np.ndarray:
+        """Y_i . Y_j."""
+        kernel = functools.partial(_kernels.grouped_pair_dots, *self._stored, self.mean)
+        return over_pairs(kernel, *as_pairs(rows, candidates, self.shape[0]))
 
     def row_normals(self, V: np.ndarray, start: int, stop: int) -> np.ndarray:
         """sum_s M_is V_s V_s'."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from nanfold import _kernels
 from nanfold._threads import add_blocks, even_blocks, n_threads, run_blocks
-from nanfold.observed.contract import PANEL_VALUES, Observed, as_block, held_out
+from nanfold.observed.contract import PANEL_VALUES, Observed, as_block, as_pairs, held_out, pair_dots
 
 
 class DenseObserved(Observed):
@@ -122,6 +122,10 @@ class DenseObserved(Observed):
             block = panel(start, stop)
             out += block @ block.T
         return out
+
+    def pair_products(self, rows: np.ndarray, candidates: np.ndarray) -> np.ndarray:
+        """Y_i . Y_j."""
+        return pair_dots(self._Y, self._Y, *as_pairs(rows, candidates, self.shape[0]))
 
     def row_normals(self, V: np.ndarray, start: int, stop: int) -> np.ndarray:
         """sum_s M_is V_s V_s', as products of the mask with the pairs of columns of V."""

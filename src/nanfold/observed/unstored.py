@@ -1,11 +1,13 @@
 """A sparse array in which an entry that is not stored is a hole: ratings, triplets, measured pairs."""
 
+import functools
+
 import numpy as np
 from scipy import sparse
 
 from nanfold import _kernels
 from nanfold._threads import add_blocks, balanced_blocks, n_threads, run_blocks
-from nanfold.observed.contract import Observed, as_block, held_out, mirror_lower
+from nanfold.observed.contract import Observed, as_block, as_pairs, held_out, mirror_lower, over_pairs
 
 
 class UnstoredObserved(Observed):
@@ -103,6 +105,11 @@ class UnstoredObserved(Observed):
         values = np.zeros(block.shape)
         values[at] = block.data - self.mean[block.indices]
         return values, mask
+
+    def pair_products(self, rows: np.ndarray, candidates: np.ndarray) -> np.ndarray:
+        """Y_i . Y_j."""
+        kernel = functools.partial(_kernels.stored_pair_dots, *self._stored, self.mean)
+        return over_pairs(kernel, *as_pairs(rows, candidates, self.shape[0]))
 
     def row_normals(self, V: np.ndarray, start: int, stop: int) -> np.ndarray:
         """sum_s M_is V_s V_s'."""
