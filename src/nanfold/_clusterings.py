@@ -12,8 +12,10 @@ from nanfold.observed import CountsObserved, StructuredMask
 from nanfold.observed.contract import PANEL_VALUES
 from nanfold.spectrum import krylov_eigenpairs
 
-# Residuals of the eigenvectors, relative to their eigenvalues: what is clustered needs no more digits.
-EIGEN_TOLERANCE = 1e-3
+# Residuals of the components, relative to their eigenvalues: what is clustered needs no more digits.
+COMPONENT_TOLERANCE = 1e-3
+# Residuals of the spectral embedding, whose eigenvalues lie in [-1, 1].
+EMBEDDING_TOLERANCE = 1e-5
 N_STARTS = 10
 
 
@@ -49,7 +51,7 @@ def cell_space(X: sparse.csr_array, n_components: int | None, rng: np.random.Gen
     Y = CountsObserved(X, nothing_missing, None)
     most = min(n, d)
     p = most if n_components is None else min(n_components, most)
-    pairs = krylov_eigenpairs(lambda V: Y.matmul(Y.rmatmul(V)), n, p, tol=EIGEN_TOLERANCE, rng=rng)
+    pairs = krylov_eigenpairs(lambda V: Y.matmul(Y.rmatmul(V)), n, p, tol=COMPONENT_TOLERANCE, rng=rng)
     scores = pairs.vectors * np.sqrt(np.maximum(pairs.values, 0.0))
     rest = np.maximum(Y.row_squares - np.einsum("ip,ip->i", scores, scores), 0.0)
     return CellSpace(scores, rest)
@@ -71,7 +73,8 @@ def spectral_embedding(squared_distances: np.ndarray, n_neighbors: int, k: int, 
     # Each row begins with the cell itself, at distance 0.
     near = np.partition(squared_distances, min(n_neighbors, n - 1), axis=1)[:, min(n_neighbors, n - 1)]
     h = np.sqrt(near).mean()
-    if h == 0:
+    # Equal cells are at a distance of some rounding from each other.
+    if h <= 1e-6 * np.sqrt(squared_distances.mean()):
         raise ValueError(
             f"Every cell has {n_neighbors} others equal to it, so spectral clustering sees no distances; drop repeated "
             "cells, or use methods=('kmeans',)."
@@ -85,7 +88,8 @@ def spectral_embedding(squared_distances: np.ndarray, n_neighbors: int, k: int, 
     root = np.sqrt(np.where(degree > 0, degree, 1.0))
     A /= root[:, None]
     A /= root[None, :]
-    return krylov_eigenpairs(A.__matmul__, n, k, tol=EIGEN_TOLERANCE, rng=rng).vectors / root[:, None]
+    # Those of I + A: residuals are relative to eigenvalues, and A's own may vanish.
+    return krylov_eigenpairs(lambda V: V + A @ V, n, k, tol=EMBEDDING_TOLERANCE, rng=rng).vectors / root[:, None]
 
 
 def cluster_cells(

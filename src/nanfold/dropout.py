@@ -66,9 +66,10 @@ class Dropouts(BaseEstimator):
 
     Notes
     -----
-    The distance that spectral clustering uses is the one over all genes, up to the approximation that what the
-    leading components leave out is orthogonal between cells: the distances on the components alone would let single
-    outlying cells form clusters of their own.
+    The paper clusters the cells on all genes. k-means on the leading components is as close to k-means on all genes as
+    two random starts of the latter are to each other. Spectral clustering uses the distance over all genes, up to the
+    approximation that what the components leave out is orthogonal between cells; the distance on the components alone
+    makes other clusters.
     """
 
     def __init__(
