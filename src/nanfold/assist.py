@@ -234,6 +234,8 @@ def choose_rank(observed: Observed, rng: np.random.Generator) -> int:
     rng : which entries are held out
     """
     training, rows, columns, values = observed.hold_out(HELD_OUT, rng)
+    if not len(values):
+        return 0  # a table so small that nothing could be spared
     gram = UnbiasedGram(training, RankOne().fit(training))
     ranks = [rank for rank in RANKS if rank < min(observed.shape)]
     best_rank, best_error = 0, float(np.mean(values**2))
