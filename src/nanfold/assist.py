@@ -52,7 +52,6 @@ class AssistedGram(Gram):
         self.observed, self.model = observed, model
         self.U, self.V = U, V
         self.residual = observed.residual(U, V)
-        self.residual_variance = float(self.residual.row_squares.sum() / observed.row_counts.sum())
         self._scale = d / model.row_sums()
         cross = self.residual.matmul(V)  # R V
         # H with H U' + U H' = L L' + L B' + B L'.
@@ -66,6 +65,11 @@ class AssistedGram(Gram):
         if isinstance(model, Factorised):
             self._rho = float(model.g_.sum() ** 2 / (d * model.g_square_sum_))
             self._delta = self._diagonal - (own + overlap + self._rho * self._scale**2 * squares) / d
+
+    @property
+    def residual_variance(self) -> float:
+        """The mean square of what the baseline leaves of the observed entries."""
+        return float(self.residual.row_squares.sum() / self.observed.row_counts.sum())
 
     def __matmul__(self, W: np.ndarray) -> np.ndarray:
         """G W."""

@@ -137,10 +137,11 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         With holes these are the scores of the corrected Gram matrix; ``transform`` of the same rows gives the
         least-squares scores on the fitted loadings, which are close to them but not the same.
         """
-        scores = self._fit(X, mask)
+        scores, _ = self._fit(X, mask)
         return scores / self._scale() if self.whiten else scores
 
-    def _fit(self, X: Any, mask: Any) -> np.ndarray:
+    def _fit(self, X: Any, mask: Any) -> tuple[np.ndarray, Gram]:
+        """Set the fitted attributes; return the scores and the Gram matrix they come from."""
         observed = observe(X, mask, self.missing, center=bool(self.center), estimator=self)
         check_n_components(self.n_components, *observed.shape)
         check_assist(self.assist, *observed.shape)
@@ -159,7 +160,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         pairs = leading_components(
             gram, self.n_components, self.solver, tol=self.tol, max_iter=self.max_iter, plain=plain, rng=rng
         )
-        return self._describe(observed, gram, pairs, total)
+        return self._describe(observed, gram, pairs, total), gram
 
     def _denoised(self, gram: Gram, plain: UnbiasedGram, rng: np.random.Generator) -> Gram:
         if isinstance(self.n_components, int | np.integer):
@@ -177,6 +178,9 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             left = 0.0
         # The ridge must not vanish with what is left, or rows with fewer entries than components have no answer.
         self.residual_variance_ = max(left, float(pairs.values[_varying(pairs.values, observed)][-1])) / n
+        if isinstance(gram, AssistedGram):
+            # Beyond the baseline's rank the eigenvalues are mostly noise, which leaves too little.
+            self.residual_variance_ = max(self.residual_variance_, gram.residual_variance)
         self.n_samples_, self.n_components_ = n, k
         self.noise_variance_ = d * left / ((n - 1) * max(min(n, d) - k, 1))
         components = _loadings(observed, pairs, self.residual_variance_)

@@ -1,0 +1,121 @@
+"""What t-SNE, UMAP and GPLVM stand on: the corrected scores of the samples, and of new rows."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from nanfold.gram import Gram
+from nanfold.pca import PCA
+
+# Below this many samples the representation has every component with a non-negative eigenvalue.
+ALL_COMPONENTS_SAMPLES = 4096
+# Leading components otherwise.
+LEADING_COMPONENTS = 50
+
+
+class OnCorrectedScores(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Base of the methods that see the data through the scores of the corrected PCA."""
+
+    # Named by the subclasses' __init__, which only store.
+    n_components: int
+    missing: str
+    observation: Any
+    assist: Any
+    diagonal: str
+    center: bool
+    representation: Any
+    random_state: Any
+
+    _parameters_of_pca: ClassVar[tuple[str, ...]] = (
+        "missing",
+        "observation",
+        "assist",
+        "diagonal",
+        "center",
+        "random_state",
+    )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.embedding_.shape[1]
+
+    def _represent(self, X: Any, mask: Any) -> tuple[np.ndarray, Gram]:
+        """Fit the corrected PCA, and return the scores (float64) and the Gram matrix behind them."""
+        settings = {name: getattr(self, name) for name in self._parameters_of_pca}
+        self.pca_ = PCA(_components(self.representation, X), **settings)
+        scores, gram = self.pca_._fit(X, mask)
+        self.n_features_in_ = self.pca_.n_features_in_
+        if hasattr(self.pca_, "feature_names_in_"):
+            self.feature_names_in_ = self.pca_.feature_names_in_
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        return scores.astype(np.float64), gram
+
+    def _new_scores(self, X: Any, mask: Any) -> np.ndarray:
+        """Scores of new rows."""
+        check_is_fitted(self)
+        return self.pca_.transform(X, mask).astype(np.float64)
+
+    @property
+    def _n_leading(self) -> int:
+        """How many components new rows are compared on.
+
+        A new row has no share in the noise that the trailing components of the training rows hold, so on those its
+        distances would follow the noise of the others.
+        """
+        return min(self.pca_.n_components_, max(LEADING_COMPONENTS, 2 * self.pca_.assist_))
+
+    def fit(self, X: Any, y: Any = None, mask: Any = None) -> Any:
+        """Fit to X.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array, table or sparse array
+        y : ignored
+        mask : True where observed, or a fitted ``Dropouts``; None if X itself shows its holes
+        """
+        scores, gram = self._represent(X, mask)
+        self._embed(scores, gram)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, mask: Any = None) -> np.ndarray:
+        """Fit to X and return its embedding."""
+        return self.fit(X, mask=mask).embedding_
+
+    def _embed(self, scores: np.ndarray, gram: Gram) -> None:
+        raise NotImplementedError
+
+
+def _components(representation: Any, X: Any) -> Any:
+    if not (isinstance(representation, str) and representation == "auto"):
+        return representation
+    shape = np.shape(X)
+    if len(shape) != 2 or shape[0] < ALL_COMPONENTS_SAMPLES:
+        return "all"
+    return min(LEADING_COMPONENTS, *shape)
+
+
+def initial_positions(initialization: Any, scores: np.ndarray, n_components: int) -> Any:
+    """The corrected PCA's leading scores for "pca", and whatever else was given as it is."""
+    if not (isinstance(initialization, str) and initialization == "pca"):
+        return initialization
+    if scores.shape[1] < n_components:
+        raise ValueError(
+            f"The corrected PCA has {scores.shape[1]} components, too few to start {n_components} dimensions from; "
+            "lower n_components or choose another initialisation."
+        )
+    return np.ascontiguousarray(scores[:, :n_components])
+
+
+def check_neighbors_source(neighbors: str) -> None:
+    """One sentence for a `neighbors` that cannot be."""
+    if neighbors not in ("scores", "corrected"):
+        raise ValueError(f"neighbors must be 'scores' or 'corrected'; it is {neighbors!r}.")

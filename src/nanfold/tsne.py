@@ -1,0 +1,197 @@
+"""t-SNE of data with holes: the corrected representation, then openTSNE."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from nanfold.gram import Gram
+from nanfold.neighbors import corrected_neighbors
+from nanfold.representation import OnCorrectedScores, check_neighbors_source, initial_positions
+
+# openTSNE looks at this many neighbours for every unit of perplexity.
+NEIGHBORS_PER_PERPLEXITY = 3
+DEFAULT_PERPLEXITY = 30.0
+
+
+class TSNE(OnCorrectedScores):
+    """t-SNE on the scores of the corrected PCA, by openTSNE.
+
+    Parameters
+    ----------
+    n_components : int
+        Dimensions of the embedding.
+    perplexity : "auto" or float
+        As in ``openTSNE.TSNE``; "auto" is 30, or a third of the other samples where there are fewer than 90.
+    learning_rate, early_exaggeration_iter, early_exaggeration, n_iter, exaggeration, dof, theta, \
+initial_momentum, final_momentum, max_step_norm, negative_gradient_method, n_jobs, verbose
+        As in ``openTSNE.TSNE``.
+    initialization : "pca", "random", "spectral" or array
+        "pca" is the corrected PCA.
+    neighbors : {"scores", "corrected"}
+        Whether neighbours are found among the scores, or by the corrected distances themselves.
+    missing : {"nan", "unstored"}
+        Whether holes are NaN, or what a sparse array does not store.
+    observation : str, array, pair of arrays or model
+        The model of the probability of being observed, as in :class:`nanfold.PCA`.
+    assist : int or "auto"
+        The rank of the low-rank guess that assists the Gram matrix, as in :class:`nanfold.PCA`.
+    diagonal : {"unbiased", "denoised"}
+        The diagonal of the Gram matrix, as in :class:`nanfold.PCA`.
+    center : bool
+        Whether the mean of the observed entries is subtracted from each feature.
+    representation : "auto", int, float or str
+        The components of the corrected PCA that t-SNE sees, as `n_components` of :class:`nanfold.PCA`; "auto" is
+        "all" below 4096 samples and 50 from there on.
+    random_state : int, RandomState or None
+        Seed.
+
+    Attributes
+    ----------
+    embedding_ : (n_samples, n_components) array
+    perplexity_ : float
+    kl_divergence_ : float
+    pca_ : the corrected PCA underneath
+    """
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        perplexity: Any = "auto",
+        learning_rate: Any = "auto",
+        early_exaggeration_iter: int = 250,
+        early_exaggeration: Any = "auto",
+        n_iter: int = 500,
+        exaggeration: float | None = None,
+        dof: float = 1,
+        theta: float = 0.5,
+        initial_momentum: float = 0.8,
+        final_momentum: float = 0.8,
+        max_step_norm: float | None = 5,
+        negative_gradient_method: str = "auto",
+        initialization: Any = "pca",
+        neighbors: str = "scores",
+        missing: str = "nan",
+        observation: Any = "rank-one",
+        assist: Any = "auto",
+        diagonal: str = "unbiased",
+        center: bool = True,
+        representation: Any = "auto",
+        n_jobs: int = 1,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.n_components = n_components
+        self.perplexity = perplexity
+        self.learning_rate = learning_rate
+        self.early_exaggeration_iter = early_exaggeration_iter
+        self.early_exaggeration = early_exaggeration
+        self.n_iter = n_iter
+        self.exaggeration = exaggeration
+        self.dof = dof
+        self.theta = theta
+        self.initial_momentum = initial_momentum
+        self.final_momentum = final_momentum
+        self.max_step_norm = max_step_norm
+        self.negative_gradient_method = negative_gradient_method
+        self.initialization = initialization
+        self.neighbors = neighbors
+        self.missing = missing
+        self.observation = observation
+        self.assist = assist
+        self.diagonal = diagonal
+        self.center = center
+        self.representation = representation
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    _of_the_library = (
+        "learning_rate",
+        "early_exaggeration_iter",
+        "early_exaggeration",
+        "n_iter",
+        "exaggeration",
+        "dof",
+        "theta",
+        "initial_momentum",
+        "final_momentum",
+        "max_step_norm",
+        "negative_gradient_method",
+        "n_jobs",
+        "verbose",
+    )
+
+    def _checked_perplexity(self, n: int) -> float:
+        most = (n - 1) / NEIGHBORS_PER_PERPLEXITY
+        if isinstance(self.perplexity, str) and self.perplexity == "auto":
+            return min(DEFAULT_PERPLEXITY, most)
+        if isinstance(self.perplexity, str) or not 0 < self.perplexity <= most:
+            raise ValueError(
+                f"perplexity={self.perplexity!r} is out of range: with {n} samples it must be 'auto' or lie between 0 "
+                f"and {most:.4g}, a third of the other samples."
+            )
+        return float(self.perplexity)
+
+    def _embed(self, scores: np.ndarray, gram: Gram) -> None:
+        import openTSNE
+
+        check_neighbors_source(self.neighbors)
+        self.perplexity_ = self._checked_perplexity(len(scores))
+        # Seeds for the library, which draws from them in several places.
+        seed = int(check_random_state(self.random_state).randint(2**31))
+        start = initial_positions(self.initialization, scores, self.n_components)
+        if isinstance(start, np.ndarray):
+            start = openTSNE.initialization.rescale(start, target_std=1e-4)
+        elif isinstance(start, str):
+            make = {"random": openTSNE.initialization.random, "spectral": None}
+            if start not in make:
+                raise ValueError(f"initialization must be 'pca', 'random', 'spectral' or an array; it is {start!r}.")
+        affinities = self._affinities(scores, gram, seed)
+        settings = {name: getattr(self, name) for name in self._of_the_library}
+        method = openTSNE.TSNE(self.n_components, perplexity=self.perplexity_, random_state=seed, **settings)
+        if isinstance(start, str):
+            start = (
+                openTSNE.initialization.random(len(scores), self.n_components, random_state=seed)
+                if start == "random"
+                else openTSNE.initialization.spectral(affinities.P, self.n_components, random_state=seed)
+            )
+        self._embedding = method.fit(affinities=affinities, initialization=start)
+        self.embedding_ = np.asarray(self._embedding).copy()
+        self.kl_divergence_ = float(self._embedding.kl_divergence)
+        self._training_scores = scores[:, : self._n_leading]
+
+    def _affinities(self, scores: np.ndarray, gram: Gram, seed: int) -> Any:
+        from openTSNE.affinity import PerplexityBasedNN
+        from openTSNE.nearest_neighbors import PrecomputedNeighbors
+
+        settings = {"perplexity": self.perplexity_, "n_jobs": self.n_jobs, "random_state": seed}
+        if self.neighbors == "scores":
+            return PerplexityBasedNN(scores, verbose=self.verbose, **settings)
+        k = int(NEIGHBORS_PER_PERPLEXITY * self.perplexity_)
+        indices, distances = corrected_neighbors(gram, k, scores=scores, random_state=seed)
+        return PerplexityBasedNN(knn_index=PrecomputedNeighbors(indices, distances), verbose=self.verbose, **settings)
+
+    def transform(self, X: Any, mask: Any = None) -> np.ndarray:
+        """Place new rows, with holes of their own, into the embedding, which stays as it is.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array, table or sparse array
+        mask : True where observed, or a structured mask of these rows; None if X itself shows its holes
+        """
+        from openTSNE.affinity import PerplexityBasedNN
+
+        scores = self._new_scores(X, mask)[:, : self._n_leading]
+        seed = int(check_random_state(self.random_state).randint(2**31))
+        embedding = self._embedding
+        kept = embedding.affinities
+        # New rows are compared on the leading components only, so they need an index of their own.
+        embedding.affinities = PerplexityBasedNN(
+            self._training_scores, perplexity=self.perplexity_, n_jobs=self.n_jobs, random_state=seed
+        )
+        try:
+            return np.asarray(embedding.transform(scores)).copy()
+        finally:
+            embedding.affinities = kept
