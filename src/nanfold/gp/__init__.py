@@ -1,1 +1,5 @@
-"""Gaussian process latent variables from a factor of the Gram matrix."""
+"""Gaussian process latent variables (GPLVM) from a factor Z of the Gram matrix and the number of features d.
+
+`problem.Factor` holds the data, `fit.fit` maximises the objective (`exact`, or `sparse` with inducing inputs) from
+where `start` begins, and `predict.locate` places new samples. `kernels` are the covariances.
+"""

@@ -8,7 +8,7 @@ from scipy.linalg.blas import dsyrk
 from scipy.linalg.lapack import dpotrf, dpotri
 
 from nanfold.gp.kernels import Array, Kernel
-from nanfold.gp.problem import Evaluation, Factor, Posterior
+from nanfold.gp.problem import Evaluation, Factor, Posterior, SingularCovarianceError
 
 
 def evaluate(factor: Factor, X: Array, kernel: Kernel, noise: float) -> Evaluation:
@@ -44,9 +44,8 @@ def _cholesky(X: Array, kernel: Kernel, noise: float) -> Array:
     # K is symmetric: its transpose is the same matrix, in the order that LAPACK can overwrite
     L, info = dpotrf(K.T, lower=1, clean=1, overwrite_a=1)
     if info:
-        raise ValueError(
-            f"k(X, X) + noise I is not numerically positive definite with {kernel} and noise={noise:.3g}; "
-            "raise the noise floor."
+        raise SingularCovarianceError(
+            f"k(X, X) + noise I is singular to rounding with {kernel} and noise={noise:.3g}; raise the noise."
         )
     return L
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from numbers import Integral
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -19,7 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from nanfold.gp import exact, sparse
 from nanfold.gp.kernels import Array, Kernel
-from nanfold.gp.problem import Evaluation, Factor, Point, Posterior
+from nanfold.gp.problem import Evaluation, Factor, Point, Posterior, SingularCovarianceError
 from nanfold.gp.start import starting_point
 from nanfold.gp.variables import Variables
 
@@ -133,22 +134,16 @@ def fit(
     -------
     Fit
     """
+    _check_options(n_components, noise_floor, max_iter, tol)
     working = factor.compact()
     start = starting_point(working, n_components, kernel, inducing, X, noise, random_state)
     variables = Variables(start, noise_floor * working.scale)
-    scale = working.n * working.d
-    trail = _Trail(scale, max_iter, progress)
+    trail = _Trail(working.n * working.d, max_iter, progress)
     with _objective(working, start, n_jobs) as evaluate:
-
-        def descended(v: Array) -> tuple[float, Array]:
-            e = evaluate(variables.unpack(v))
-            return -e.value / scale, -variables.pack_gradient(e) / scale
-
-        v = variables.pack(start)
-        trail.record(descended(v)[0])
+        trail.record(-evaluate(start).value / trail.scale)
         result = minimize(
-            descended,
-            v,
+            _descended(evaluate, variables, trail),
+            variables.pack(start),
             jac=True,
             method="L-BFGS-B",
             bounds=np.stack([variables.lower, variables.upper], axis=1),
@@ -158,6 +153,31 @@ def fit(
     point, report = variables.unpack(result.x), trail.report(result, variables)
     _warn(report, noise_floor)
     return Fit(factor, *point, report)
+
+
+def _check_options(n_components: int, noise_floor: float, max_iter: int, tol: float) -> None:
+    for name, value in (("n_components", n_components), ("max_iter", max_iter)):
+        if not isinstance(value, Integral) or value < 1:
+            raise ValueError(f"{name} must be a positive integer, not {value!r}.")
+    for name, number in (("noise_floor", noise_floor), ("tol", tol)):
+        if not 0 < number < 1:
+            raise ValueError(f"{name} must lie between 0 and 1, not {number!r}.")
+
+
+def _descended(
+    evaluate: Callable[[Point], Evaluation], variables: Variables, trail: _Trail
+) -> Callable[[Array], tuple[float, Array]]:
+    """Return what L-BFGS descends: minus the objective over n d, and its gradient in the variables."""
+
+    def function(v: Array) -> tuple[float, Array]:
+        try:
+            e = evaluate(variables.unpack(v))
+        except SingularCovarianceError:
+            # the line search went too far: a value above all others, and finite for its interpolation, sends it back
+            return trail.barrier, np.zeros_like(v)
+        return -e.value / trail.scale, -variables.pack_gradient(e) / trail.scale
+
+    return function
 
 
 @contextmanager
@@ -189,10 +209,15 @@ class _Trail:
     began: float = field(default_factory=time.perf_counter)
     values: list[float] = field(default_factory=list)
 
+    @property
+    def barrier(self) -> float:
+        """A value far above where the search began."""
+        return 1e3 + 1e3 * abs(self.values[0] / self.scale)
+
     def record(self, f: float) -> None:
         self.values.append(-f * self.scale)
         if self.progress:
-            sys.stderr.write(f"\riteration {len(self.values) - 1}/{self.max_iter}: objective {self.values[-1]:.8g} ")
+            sys.stderr.write(f"\riteration {len(self.values) - 1}/{self.max_iter}: objective {self.values[-1]:<16.8g}")
             sys.stderr.flush()
 
     def __call__(self, intermediate_result: OptimizeResult) -> None:

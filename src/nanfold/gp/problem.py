@@ -12,6 +12,10 @@ from numpy.typing import ArrayLike
 from nanfold.gp.kernels import Array, Kernel
 
 
+class SingularCovarianceError(ValueError):
+    """A covariance matrix is not positive definite to rounding."""
+
+
 @dataclass(frozen=True, init=False)
 class Factor:
     """The data of a GPLVM: Z with Z Z' = G+, the positive part of the Gram matrix per feature, and d.

@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_solve, cholesky, eigh, solve_triangular
+from scipy.linalg import LinAlgError, cho_solve, cholesky, eigh, solve_triangular
 
 from nanfold.gp.kernels import Array, Kernel
-from nanfold.gp.problem import Evaluation, Factor, Posterior
+from nanfold.gp.problem import Evaluation, Factor, Posterior, SingularCovarianceError
 
 #: Kuu's diagonal is raised by this share of its mean. The bound stays a bound: those are inducing variables with noise.
 JITTER = 1e-8
@@ -47,7 +47,7 @@ def evaluate(
     n, d, identity = factor.n, factor.d, np.eye(len(inducing))
     L, AA, AZ, total = _accumulate(factor, X, kernel, inducing, mapper)
     B = identity + AA / noise
-    LB = cholesky(B, lower=True, check_finite=False)
+    LB = _cholesky(B, "inducing inputs given the data", kernel)
     p = cho_solve((LB, True), AZ, check_finite=False) / noise
     explained = np.vdot(AZ, p)
     log_det = n * np.log(noise) + 2 * np.log(np.diag(LB)).sum()
@@ -90,7 +90,7 @@ def _accumulate(factor: Factor, X: Array, kernel: Kernel, inducing: Array, mappe
     m = len(inducing)
     Kuu = kernel(inducing)
     Kuu.flat[:: m + 1] += JITTER * kernel.diagonal(inducing).mean()
-    L = cholesky(Kuu, lower=True, check_finite=False)
+    L = _cholesky(Kuu, "inducing inputs", kernel)
 
     def block_sums(rows: slice) -> tuple[Array, Array, float]:
         At = _whitened(L, kernel(X[rows], inducing))
@@ -102,6 +102,15 @@ def _accumulate(factor: Factor, X: Array, kernel: Kernel, inducing: Array, mappe
         AZ += block_AZ
         total += block_total
     return _Sums(L, AA, AZ, total)
+
+
+def _cholesky(matrix: Array, what: str, kernel: Kernel) -> Array:
+    try:
+        return np.asarray(cholesky(matrix, lower=True, check_finite=False))
+    except LinAlgError as error:
+        raise SingularCovarianceError(
+            f"the covariance of the {what} is singular to rounding with {kernel}; raise the noise or take fewer."
+        ) from error
 
 
 def _through_inducing(W: Array, kernel: Kernel, inducing: Array) -> tuple[Array, Array]:

@@ -48,10 +48,8 @@ def initial_positions(factor: Factor, n_components: int) -> tuple[Array, float]:
     at unit variance. Each has its entry of largest magnitude positive.
     """
     n, r = factor.Z.shape
-    if n_components < 1 or n_components > min(n, r):
-        raise ValueError(
-            f"n_components={n_components} must be between 1 and {min(n, r)}: Z has {n} samples and {r} columns."
-        )
+    if n_components > min(n, r):
+        raise ValueError(f"n_components={n_components} is more than there can be: Z has {n} samples and {r} columns.")
     eigenvalues, V = np.linalg.eigh(factor.Z.T @ factor.Z)
     eigenvalues, V = eigenvalues[::-1], V[:, ::-1]
     rank = int(np.sum(eigenvalues > RANK_TOLERANCE * eigenvalues[0]))
