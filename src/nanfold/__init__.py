@@ -10,8 +10,12 @@ __version__ = "0.1.0"
 
 _HOME = {
     "AssistedGram": "nanfold.assist",
+    "Dropouts": "nanfold.dropout",
+    "GPLVM": "nanfold.gplvm",
     "PCA": "nanfold.pca",
     "StructuredMask": "nanfold.observed",
+    "TSNE": "nanfold.tsne",
+    "UMAP": "nanfold.umap",
     "UnbiasedGram": "nanfold.gram",
     "features_needed": "nanfold.gram",
     "unbiased_gram": "nanfold.assist",

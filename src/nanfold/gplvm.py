@@ -1,0 +1,148 @@
+"""GPLVM of data with holes: Gaussian process latent variables on the positive part of the corrected Gram matrix."""
+
+from typing import Any
+
+import numpy as np
+
+from nanfold.gp.fit import fit
+from nanfold.gp.predict import locate
+from nanfold.gp.problem import Factor
+from nanfold.gram import Gram
+from nanfold.representation import OnCorrectedScores
+
+# Up to this many samples the exact objective, O(n^3) an iteration, is affordable.
+EXACT_SAMPLES = 1500
+INDUCING = 100
+
+
+class GPLVM(OnCorrectedScores):
+    """Gaussian process latent variable model on the corrected Gram matrix.
+
+    Maximises -(d/2) [log|K| + tr(K^-1 G+)] over the latent positions, the kernel's parameters and the noise, with G+
+    the projection of the corrected Gram matrix on the positive semi-definite ones. It sees the data only through a
+    factor of G+ and the number of features d. The raw Gram matrix, which is indefinite, has no maximum: the objective
+    runs off to infinity as the noise falls.
+
+    Parameters
+    ----------
+    n_components : int
+        Latent dimensions.
+    kernel : {"rbf", "ard", "linear", "matern32", "matern52"}, a sum of them such as "rbf+linear", or a kernel
+        The covariance; a kernel of :mod:`nanfold.gp.kernels` brings its own starting values.
+    inducing : "auto", int, array or None
+        None for the exact objective; a number of inducing inputs for the sparse bound, whose cost grows linearly with
+        the samples; "auto" is exact up to 1500 samples and 100 inducing inputs beyond.
+    noise_floor : float
+        The noise variance is kept above this share of the mean variance of a sample.
+    max_iter, tol
+        The most iterations of L-BFGS, and the relative improvement at which it stops.
+    missing : {"nan", "unstored"}
+        Whether holes are NaN, or what a sparse array does not store.
+    observation : str, array, pair of arrays or model
+        The model of the probability of being observed, as in :class:`nanfold.PCA`.
+    assist : int or "auto"
+        The rank of the low-rank guess that assists the Gram matrix, as in :class:`nanfold.PCA`.
+    diagonal : {"unbiased", "denoised"}
+        The diagonal of the Gram matrix, as in :class:`nanfold.PCA`.
+    center : bool
+        Whether the mean of the observed entries is subtracted from each feature.
+    representation : "auto", int, float or str
+        The components of the corrected PCA that make G+, as `n_components` of :class:`nanfold.PCA`; "auto" is "all"
+        below 4096 samples and 50 from there on.
+    n_jobs : int or None
+        Threads on the sparse path; the result does not depend on it.
+    random_state : int, RandomState or None
+        Seeds the eigensolver and where the inducing inputs start.
+    verbose : bool
+        Keep a line about the state of the fit on standard error.
+
+    Attributes
+    ----------
+    embedding_ : (n_samples, n_components) array
+        Latent positions.
+    kernel_ : the fitted kernel
+    noise_variance_ : float
+    log_likelihood_ : float
+        The objective at the end; on the sparse path its lower bound.
+    n_iter_, converged_ : how the fit ended
+    pca_ : the corrected PCA underneath
+    """
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        kernel: Any = "rbf",
+        inducing: Any = "auto",
+        noise_floor: float = 1e-6,
+        max_iter: int = 1000,
+        tol: float = 1e-8,
+        missing: str = "nan",
+        observation: Any = "rank-one",
+        assist: Any = "auto",
+        diagonal: str = "unbiased",
+        center: bool = True,
+        representation: Any = "auto",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.n_components = n_components
+        self.kernel = kernel
+        self.inducing = inducing
+        self.noise_floor = noise_floor
+        self.max_iter = max_iter
+        self.tol = tol
+        self.missing = missing
+        self.observation = observation
+        self.assist = assist
+        self.diagonal = diagonal
+        self.center = center
+        self.representation = representation
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _embed(self, scores: np.ndarray, gram: Gram) -> None:
+        n, d = gram.shape[0], gram.n_features
+        Z = scores / np.sqrt(d)
+        # Leading components leave a part of the trace out, which belongs to the noise.
+        trace = max(float(gram.diagonal().sum()), float(np.vdot(Z, Z)))
+        inducing = self.inducing
+        if isinstance(inducing, str):
+            if inducing != "auto":
+                raise ValueError(f"inducing must be 'auto', a number, an array or None; it is {inducing!r}.")
+            inducing = None if n <= EXACT_SAMPLES else INDUCING
+        self._fit = fit(
+            Factor(Z, d, trace if self._leaves_out(scores) else None),
+            self.n_components,
+            kernel=self.kernel,
+            inducing=inducing,
+            noise_floor=self.noise_floor,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            n_jobs=self.n_jobs,
+            progress=self.verbose,
+            random_state=self.random_state,
+        )
+        self.embedding_ = self._fit.X
+        self.kernel_ = self._fit.kernel
+        self.noise_variance_ = self._fit.noise
+        self.log_likelihood_ = self._fit.report.objective
+        self.n_iter_ = max(self._fit.report.n_iter, 1)
+        self.converged_ = self._fit.report.converged
+
+    def _leaves_out(self, scores: np.ndarray) -> bool:
+        """Whether there may be positive eigenvalues beyond the components kept."""
+        return self.pca_.n_components != "all" and scores.shape[1] < min(scores.shape[0], self.n_features_in_)
+
+    def transform(self, X: Any, mask: Any = None) -> np.ndarray:
+        """Latent positions of new rows, with holes of their own: where their predictive density is largest.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array, table or sparse array
+        mask : True where observed, or a structured mask of these rows; None if X itself shows its holes
+        """
+        scores = self._new_scores(X, mask)
+        return locate(self._fit, scores / np.sqrt(self.n_features_in_)).X

@@ -1,0 +1,210 @@
+"""t-SNE, UMAP and GPLVM on the corrected representation: what they share, and what each adds."""
+
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.cluster import KMeans
+from sklearn.datasets import make_blobs
+from sklearn.metrics import adjusted_rand_score
+
+import nanfold as nf
+
+N = 120
+
+
+@pytest.fixture(scope="module")
+def data():
+    """Four clusters in 60 features, 40 % hidden, and their labels; the last 20 rows are kept as new ones."""
+    X, labels = make_blobs(N + 20, 60, centers=4, cluster_std=3.0, random_state=0)
+    return nf.datasets.hide(X, random_state=0), labels
+
+
+def make(name: str, **settings):
+    quick = {
+        "TSNE": {"n_iter": 150, "early_exaggeration_iter": 100},
+        "UMAP": {"n_epochs": 100},
+        "GPLVM": {"max_iter": 40},
+    }
+    return getattr(nf, name)(random_state=0, **{**quick[name], **settings})
+
+
+@pytest.fixture(scope="module", params=["TSNE", "UMAP", "GPLVM"])
+def fitted(request, data):
+    return _fit(make(request.param), data[0][:N])
+
+
+def _fit(estimator, X, **options):
+    # A GPLVM that is stopped early says so.
+    if isinstance(estimator, nf.GPLVM):
+        with pytest.warns(match="GPLVM did not converge"):
+            return estimator.fit(X, **options)
+    return estimator.fit(X, **options)
+
+
+def ari(embedding, labels) -> float:
+    return adjusted_rand_score(labels, KMeans(4, n_init=10, random_state=0).fit_predict(embedding))
+
+
+class TestAll:
+    def test_clusters_are_found(self, fitted, data):
+        assert fitted.embedding_.shape == (N, 2)
+        assert np.isfinite(fitted.embedding_).all()
+        assert ari(fitted.embedding_, data[1][:N]) > 0.95
+
+    def test_new_rows_land_in_their_clusters(self, fitted, data):
+        H, labels = data
+        placed = fitted.transform(H[N:])
+        assert placed.shape == (20, 2)
+        distance = np.linalg.norm(placed[:, None] - fitted.embedding_[None], axis=2)
+        nearest = labels[:N][np.argsort(distance, axis=1)[:, :5]]
+        assert np.mean((nearest == labels[N:, None]).mean(axis=1) > 0.5) >= 0.9
+
+    def test_placing_new_rows_moves_nothing(self, fitted, data):
+        before = fitted.embedding_.copy()
+        fitted.transform(data[0][N:])
+        assert_array_equal(fitted.embedding_, before)
+
+    def test_the_same_again(self, fitted, data):
+        again = _fit(clone(fitted), data[0][:N])
+        assert_array_equal(again.embedding_, fitted.embedding_)
+
+    def test_names_and_features(self, fitted, data):
+        prefix = type(fitted).__name__.lower()
+        assert list(fitted.get_feature_names_out()) == [f"{prefix}0", f"{prefix}1"]
+        assert fitted.n_features_in_ == 60
+        with pytest.raises(ValueError, match="features"):
+            fitted.transform(data[0][N:, :50])
+
+    def test_pickles(self, fitted, data):
+        copied = pickle.loads(pickle.dumps(fitted))
+        assert_allclose(copied.transform(data[0][N:]), fitted.transform(data[0][N:]), atol=1e-6)
+
+    def test_unstored_entries_are_holes_too(self, fitted, data):
+        H = data[0][:N]
+        stored = sparse.csr_array(np.nan_to_num(H, nan=0.0))
+        other = _fit(clone(fitted).set_params(missing="unstored"), stored)
+        assert ari(other.embedding_, data[1][:N]) > 0.95
+
+    def test_not_fitted(self, fitted, data):
+        with pytest.raises(Exception, match="not fitted"):
+            clone(fitted).transform(data[0])
+
+    def test_table_with_names(self, fitted, data):
+        pd = pytest.importorskip("pandas")
+        frame = pd.DataFrame(data[0][:N], columns=[f"f{s}" for s in range(60)])
+        other = _fit(clone(fitted).set_output(transform="pandas"), frame)
+        assert list(other.feature_names_in_)[:2] == ["f0", "f1"]
+        assert list(other.transform(frame[:5]).columns) == list(other.get_feature_names_out())
+
+
+class TestTSNE:
+    def test_starts_from_the_corrected_pca(self, data):
+        H = data[0][:N]
+        still = make("TSNE", n_iter=0, early_exaggeration_iter=0).fit(H)
+        scores = nf.PCA("all", random_state=0).fit_transform(H)[:, :2]
+        for a in range(2):
+            assert abs(np.corrcoef(still.embedding_[:, a], scores[:, a])[0, 1]) > 0.999
+
+    def test_default_perplexity_fits_small_tables(self, data):
+        assert make("TSNE").fit(data[0][:40]).perplexity_ == 13.0
+        assert make("TSNE").fit(data[0][:N]).perplexity_ == 30.0
+
+    @pytest.mark.parametrize("perplexity", [40, 0, -3, "many"])
+    def test_perplexity_out_of_range(self, data, perplexity):
+        with pytest.raises(ValueError, match=r"perplexity=.* is out of range: with 120 samples .* 39.67"):
+            make("TSNE", perplexity=perplexity).fit(data[0][:N])
+
+    @pytest.mark.parametrize("start", ["random", "spectral"])
+    def test_other_starts(self, data, start):
+        assert ari(make("TSNE", initialization=start).fit(data[0][:N]).embedding_, data[1][:N]) > 0.9
+
+    def test_unknown_start(self, data):
+        with pytest.raises(ValueError, match="initialization must be"):
+            make("TSNE", initialization="best").fit(data[0][:N])
+
+    def test_too_few_components_to_start_from(self, data):
+        with pytest.raises(ValueError, match="has 1 components, too few to start 2 dimensions"):
+            make("TSNE", representation=1).fit(data[0][:N])
+
+    def test_corrected_neighbours(self, data):
+        fitted = make("TSNE", neighbors="corrected").fit(data[0][:N])
+        assert ari(fitted.embedding_, data[1][:N]) > 0.95
+        assert fitted.transform(data[0][N:]).shape == (20, 2)
+
+
+class TestUMAP:
+    @pytest.mark.parametrize("n_neighbors", [1, 120, 500])
+    def test_neighbours_out_of_range(self, data, n_neighbors):
+        with pytest.raises(ValueError, match=r"n_neighbors=\d+ is out of range: with 120 samples .* 2 and 119"):
+            make("UMAP", n_neighbors=n_neighbors).fit(data[0][:N])
+
+    def test_corrected_neighbours(self, data):
+        fitted = make("UMAP", neighbors="corrected").fit(data[0][:N])
+        assert ari(fitted.embedding_, data[1][:N]) > 0.95
+        assert fitted.transform(data[0][N:]).shape == (20, 2)
+
+    def test_unknown_source_of_neighbours(self, data):
+        with pytest.raises(ValueError, match="neighbors must be 'scores' or 'corrected'; it is 'best'"):
+            make("UMAP", neighbors="best").fit(data[0][:N])
+
+    @pytest.mark.parametrize("neighbors", ["scores", "corrected"])
+    def test_beyond_the_small_sizes(self, data, neighbors, monkeypatch):
+        """The way of large tables: an index in place of all distances."""
+        monkeypatch.setattr("nanfold.umap.SMALL_SAMPLES", 50)
+        fitted = make("UMAP", neighbors=neighbors, representation=10).fit(data[0][:N])
+        assert ari(fitted.embedding_, data[1][:N]) > 0.95
+        placed = fitted.transform(data[0][N:])
+        distance = np.linalg.norm(placed[:, None] - fitted.embedding_[None], axis=2)
+        assert np.mean(data[1][:N][distance.argmin(axis=1)] == data[1][N:]) >= 0.85
+
+
+class TestGPLVM:
+    def test_attributes(self, data):
+        fitted = _fit(make("GPLVM"), data[0][:N])
+        assert fitted.noise_variance_ > 0
+        assert np.isfinite(fitted.log_likelihood_)
+        assert fitted.n_iter_ == 40
+        assert fitted.converged_ is False
+        assert fitted.kernel_.lengthscale > 0
+
+    def test_sparse_is_near_exact(self, data):
+        H = data[0][:N]
+        exact, approximate = (_fit(make("GPLVM", inducing=inducing), H) for inducing in (None, 60))
+        assert approximate.log_likelihood_ == pytest.approx(exact.log_likelihood_, rel=0.02)
+
+    def test_bounded_where_the_raw_gram_matrix_is_not(self, data):
+        """With negative eigenvalues left in, the objective grows without end as the noise falls; with ours it falls."""
+        gram = nf.unbiased_gram(data[0][:N])
+        values, vectors = np.linalg.eigh(gram.toarray())
+        assert values[0] < -0.01 * values[-1]
+        negative = vectors[:, :1]
+        beside = np.eye(N) - negative @ negative.T
+        latent = vectors[:, -2:] * np.sqrt(N)
+        kernel = np.exp(-0.5 * ((latent[:, None] - latent[None]) ** 2).sum(axis=2))
+        # A kernel that leaves the direction of negative variance to the noise, as flexible ones learn to do.
+        kernel = beside @ kernel @ beside
+
+        def objective(matrix: np.ndarray, noise: float) -> float:
+            K = kernel + noise * np.eye(N)
+            return -0.5 * gram.n_features * (np.linalg.slogdet(K)[1] + np.trace(np.linalg.solve(K, matrix)))
+
+        noises = 10.0 ** -np.arange(1, 9)
+        raw = values[0] * negative @ negative.T
+        assert np.all(np.diff([objective(raw, noise) for noise in noises]) > 0)
+        kept = vectors[:, values > 0]
+        projected = (kept * values[values > 0]) @ kept.T
+        assert objective(projected, 1e-8) < objective(projected, 1e-2)
+        assert _fit(make("GPLVM"), data[0][:N]).noise_variance_ > 1e-3 * gram.diagonal().mean()
+
+    @pytest.mark.parametrize("inducing", [N + 1, 0])
+    def test_inducing_inputs_out_of_range(self, data, inducing):
+        with pytest.raises(ValueError, match="must be between 1 and the number of samples, 120"):
+            make("GPLVM", inducing=inducing).fit(data[0][:N])
+
+    def test_unknown_kernel(self, data):
+        with pytest.raises(ValueError, match="kernel"):
+            make("GPLVM", kernel="cubic").fit(data[0][:N])
