@@ -108,7 +108,10 @@ class TestContract:
         n = gram.shape[0]
         U, V = np.random.default_rng(2).standard_normal((2, n, 2))
         assert np.sum((gram @ U) * V) == pytest.approx(np.sum(U * (gram @ V)), rel=1e-9)
-        assert_allclose(gram.toarray(), gram.toarray().T, rtol=1e-12, atol=1e-12)
+        dense = gram.toarray()
+        assert_allclose(dense, dense.T, rtol=1e-12, atol=1e-12)
+        if isinstance(gram.observed, DenseObserved):
+            assert_array_equal(dense, dense.T)
 
     def test_what_is_handed_out_is_the_callers(self, gram):
         before = gram.toarray()
@@ -138,6 +141,14 @@ def test_interval():
     for level in (0, 1, 95, -0.5, np.nan):
         with pytest.raises(ValueError, match="level must lie between 0 and 1"):
             gram.interval(level)
+
+
+@pytest.mark.parametrize("scale", [1e-100, 1e100])
+def test_standard_errors_know_no_units(scale):
+    """Even where the variance, the fourth power of the data, is beyond what a float can hold."""
+    X = np.where(build("dense NaN", np.float64).M > 0, build("dense NaN", np.float64).X, np.nan)
+    expected = nf.unbiased_gram(X).standard_error() * scale**2
+    assert_allclose(nf.unbiased_gram(X * scale).standard_error(), expected, rtol=1e-9)
 
 
 def test_complete_data_give_the_gram_matrix_itself():

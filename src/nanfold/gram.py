@@ -9,9 +9,10 @@ from abc import ABC, abstractmethod
 import numpy as np
 from scipy.special import ndtri
 
+from nanfold._threads import even_blocks
 from nanfold.observation import Factorised, ObservationModel
 from nanfold.observed import DenseObserved, Observed
-from nanfold.observed.contract import as_pairs
+from nanfold.observed.contract import PANEL_VALUES, as_pairs
 
 
 class Gram(ABC):
@@ -143,8 +144,10 @@ class UnbiasedGram(Gram):
         if self._scale is None:
             out /= self.model.pair_sums()
         else:
-            out *= self._scale[:, None]
-            out *= self._scale[None, :]
+            n = self.shape[0]
+            for start, stop in even_blocks(n, max(1, PANEL_VALUES // n)):
+                # The same product on both sides of the diagonal, so that the matrix stays symmetric to the last bit.
+                out[start:stop] *= np.outer(self._scale[start:stop], self._scale)
         np.fill_diagonal(out, self._diagonal)
         return out
 
@@ -163,17 +166,26 @@ class UnbiasedGram(Gram):
         same holes it is less. The squares of G~ stand for those of K after their own variance is taken off:
         E[G~^2] = K^2 + Var, so that Var = a kk + b K^2 is estimated by (a kk + b G~^2) / (1 + b).
         """
-        k = self.diagonal()
+        unit = self._unit()
+        return self._variance(unit) * unit**2
+
+    def _unit(self) -> float:
+        """The size of the entries, in units of which squares neither overflow nor vanish."""
+        return float(self._diagonal.max()) or 1.0
+
+    def _variance(self, unit: float) -> np.ndarray:
+        k = self._diagonal / unit
         values = 1.0 / self.model.pair_sums()
         squared_weight = values + self.model.pair_noise()
-        out = (values * np.outer(k, k) + squared_weight * self.toarray() ** 2) / (1.0 + squared_weight)
+        out = (values * np.outer(k, k) + squared_weight * (self.toarray() / unit) ** 2) / (1.0 + squared_weight)
         own_weight = 2.0 / self.model.row_sums() + self.model.row_noise()
         np.fill_diagonal(out, own_weight * k**2 / (1.0 + own_weight))
         return out
 
     def standard_error(self) -> np.ndarray:
         """The standard error of every entry, n x n."""
-        return np.sqrt(self.variance())
+        unit = self._unit()
+        return np.sqrt(self._variance(unit)) * unit
 
     def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper ends of the intervals that hold K_ij with the given probability (Proposition 3)."""

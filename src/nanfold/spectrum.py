@@ -91,7 +91,7 @@ def exact_eigenpairs(gram: Gram, k: int | None = None) -> Eigenpairs:
     U, sigma, Vt = linalg.svd(factor, full_matrices=False)
     values, vectors = sigma[:k] ** 2, U[:, :k]
     images = factor @ (Vt[:k].T * sigma[:k])
-    return Eigenpairs(values, vectors, relative_residuals(np.linalg.norm(images - vectors * values, axis=0), values))
+    return Eigenpairs(values, vectors, relative_residuals(_norms(images - vectors * values), values))
 
 
 def krylov_eigenpairs(
@@ -159,10 +159,10 @@ def krylov_eigenpairs(
         values, S = values[::-1], S[:, ::-1]
         # An eigenvalue that vanishes can be had to rounding of the largest, and no better.
         rounding = 10.0 * np.sqrt(n) * np.finfo(np.float64).eps * np.abs(values).max()
-        exhausted = np.linalg.norm(W) <= rounding
+        exhausted = np.all(_norms(W) <= rounding)
         N = _orthonormal_beside(rng.standard_normal((n, b)) if exhausted else W, basis)
         C = np.hstack([np.zeros((b, m)), np.zeros((b, b)) if exhausted else N.T @ W])
-        norms = np.linalg.norm(C @ S, axis=0)
+        norms = _norms(C @ S)
         resolved = norms <= np.maximum(rounding, tol * np.abs(values))
         converged = len(T) >= k and bool(np.all(resolved[:k]))
         if exhausted:
@@ -176,7 +176,7 @@ def krylov_eigenpairs(
         raise ValueError(f"max_iter={max_iter} products cannot give {k} eigenpairs; allow more.")
     vectors = Q[:, : len(S)] @ S[:, :k]
     values = values[:k]
-    residuals = relative_residuals(np.linalg.norm(product(vectors) - vectors * values, axis=0), values)
+    residuals = relative_residuals(_norms(product(vectors) - vectors * values), values)
     if not converged:
         warnings.warn(
             f"The Krylov solver spent max_iter={max_iter} products and its largest residual is {residuals.max():.1e}, "
@@ -185,6 +185,12 @@ def krylov_eigenpairs(
             stacklevel=3,
         )
     return Eigenpairs(values, vectors, residuals, n_iter)
+
+
+def _norms(R: np.ndarray) -> np.ndarray:
+    """Norms of the columns, of whatever size: nothing is squared that could overflow or vanish."""
+    largest = np.max(np.abs(R), initial=0.0) or 1.0
+    return largest * np.linalg.norm(R / largest, axis=0)
 
 
 def _orthonormal_beside(W: np.ndarray, basis: np.ndarray) -> np.ndarray:
@@ -200,5 +206,4 @@ def _dense_eigenpairs(A: np.ndarray, k: int | None) -> Eigenpairs:
     wanted = [n - k, n - 1] if k is not None and 0 < k < n // 5 else None
     values, vectors = linalg.eigh(A, subset_by_index=wanted)
     values, vectors = values[::-1][:k], vectors[:, ::-1][:, :k]
-    norms = np.linalg.norm(A @ vectors - vectors * values, axis=0)
-    return Eigenpairs(values, vectors, relative_residuals(norms, values))
+    return Eigenpairs(values, vectors, relative_residuals(_norms(A @ vectors - vectors * values), values))
