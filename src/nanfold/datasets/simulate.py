@@ -79,7 +79,10 @@ def hide(
     row_range, column_range : of b and q
     random_state : seed
     """
-    X = np.array(X, dtype=np.result_type(np.asarray(X).dtype, np.float32), copy=True)
+    X = np.asarray(X)
+    if X.dtype.kind not in "biuf":
+        raise ValueError(f"X must be a dense array of real numbers; its type is {X.dtype}.")
+    X = np.array(X, dtype=np.result_type(X.dtype, np.float32), copy=True)
     if X.ndim != 2:
         raise ValueError(f"X must have two dimensions; it has {X.ndim}.")
     if share is not None and not 0 < share < 1:
