@@ -8,6 +8,7 @@ import numpy as np
 from sklearn import decomposition
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
+from threadpoolctl import threadpool_limits
 
 from nanfold.datasets import hide, make_clusters
 from nanfold.pca import PCA
@@ -104,6 +105,8 @@ class Comparison:
         return "\n".join(lines) + "\n"
 
 
+# Thousands of tiny steps of k-means on two columns: threads would spend their time waiting for one another.
+@threadpool_limits.wrap(limits=1)
 def compare(
     n_samples: int,
     n_features: int,
