@@ -35,9 +35,8 @@ HEIGHT = {place: height for height, layer in enumerate(LAYERS) for place in laye
 
 # What is not needed to fit a model, or takes long to import: nowhere at the top of a module, bar those that are
 # themselves imported only when they are needed.
-HEAVY = set(
-    ["umap", "openTSNE", "pandas", "anndata", "scanpy", "matplotlib", "h5py", "pyarrow", "dask", "distributed", "torch"]
-)
+HEAVY = {"umap", "openTSNE", "pandas", "anndata", "scanpy", "matplotlib"}
+HEAVY |= {"h5py", "pyarrow", "dask", "distributed", "torch"}
 DRAWS = {"demo.pictures"}
 
 
