@@ -297,10 +297,7 @@ class Sum(Kernel):
     @property
     def labels(self) -> list[str]:
         """The attribute name of each part."""
-        names = [type(part).__name__.lower() for part in self.parts]
-        return [
-            name if name not in names[:i] else f"{name}_{names[:i].count(name) + 1}" for i, name in enumerate(names)
-        ]
+        return _labels(self.parts)
 
     @property
     def parameters(self) -> dict[str, float | Array]:
@@ -324,13 +321,19 @@ class Sum(Kernel):
             part.check(n_components)
 
     def __getattr__(self, name: str) -> Any:
-        # "parts" itself is absent while an instance is being unpickled
-        if name != "parts" and not name.startswith("_") and name in self.labels:
-            return self.parts[self.labels.index(name)]
+        # a half-made instance, as pickle has it, has no parts yet
+        labels = _labels(self.__dict__.get("parts", ()))
+        if name in labels:
+            return self.parts[labels.index(name)]
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
     def __repr__(self) -> str:
         return " + ".join(map(repr, self.parts))
+
+
+def _labels(parts: tuple[Kernel, ...]) -> list[str]:
+    names = [type(part).__name__.lower() for part in parts]
+    return [name if name not in names[:i] else f"{name}_{names[:i].count(name) + 1}" for i, name in enumerate(names)]
 
 
 def _total(gradients: list[Gradient]) -> Gradient:
