@@ -381,6 +381,28 @@ def grouped_pair_dots(indptr, indices, data, group, W, mu, row, candidate, out, 
 
 
 @kernel
+def nearest_others(G, diagonal, row, indices, values, start, stop):
+    """For i = row_p, the j != i of the smallest G_ii + G_jj - 2 G_ij in order; G holds the rows i, ties go to small j."""
+    k = indices.shape[1]
+    for p in range(start, stop):
+        i = row[p]
+        found = 0
+        for j in range(G.shape[1]):
+            if j == i:
+                continue
+            value = diagonal[i] + diagonal[j] - 2.0 * G[p, j]
+            if found == k and not value < values[p, k - 1]:
+                continue
+            at = found if found < k else k - 1
+            while at > 0 and value < values[p, at - 1]:
+                values[p, at], indices[p, at] = values[p, at - 1], indices[p, at - 1]
+                at -= 1
+            values[p, at], indices[p, at] = value, j
+            if found < k:
+                found += 1
+
+
+@kernel
 def cholesky_solve(A, b, start, stop):
     """b_i <- A_i^-1 b_i in place for symmetric positive definite A_i, whose upper triangles become U of A = U'U.
 

@@ -83,6 +83,18 @@ def check_coverage(observed: Observed, names: list | None, *, columns: bool) -> 
         raise ValueError(f"{where} of X {_has(empty)} no observed entry; drop {_it(empty)} first.")
 
 
+def check_shared_features(observed: Observed) -> None:
+    """Every row must share a feature with some other, or nothing is known of its distances."""
+    # (sum_i M_is)^2 = sum_i M_is^2 where one row at most has the feature.
+    shared = observed.column_counts**2 > observed.column_squares * (1 + 1e-9)
+    alone = np.flatnonzero(observed.mask_matmul(shared[:, None])[:, 0] <= 1e-12 * observed.shape[1])
+    if alone.size:
+        raise ValueError(
+            f"{_named('Row', alone)} of X {'shares' if len(alone) == 1 else 'share'} no feature with any other row, so "
+            f"no distance to {_it(alone)} can be known; drop {_it(alone)} first."
+        )
+
+
 def check_range(observed: Observed, X: Any) -> None:
     """Sums of squares must neither overflow nor vanish in the type of the data."""
     limits = np.finfo(observed.dtype)
