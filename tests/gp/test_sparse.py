@@ -1,11 +1,10 @@
 """The sparse bound: against its definition with dense matrices, against the exact objective, and its gradient."""
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
+from nanfold._threads import even_blocks
 from nanfold.gp import exact, sparse
 from nanfold.gp.kernels import RBF, Linear
 from nanfold.gp.problem import Factor, SingularCovarianceError
@@ -20,9 +19,13 @@ def dense_bound(problem, kernel, noise):
     return log_density - 0.5 * problem.d * (kernel.diagonal(problem.X).sum() - np.trace(Q)) / noise
 
 
-@pytest.fixture(params=[7 * 30, 7 * 8, 1], ids=["one block", "four blocks", "row by row"])
+def cut(monkeypatch, size):
+    monkeypatch.setattr(sparse, "_blocks", lambda n, m: even_blocks(n, size))
+
+
+@pytest.fixture(params=[30, 8, 1], ids=["one block", "four blocks", "row by row"])
 def blocks(request, monkeypatch):
-    monkeypatch.setattr(sparse, "BLOCK_ENTRIES", request.param)
+    cut(monkeypatch, request.param)
 
 
 @pytest.mark.usefixtures("blocks")
@@ -49,7 +52,8 @@ def test_an_unseen_part_of_the_trace_counts_in_both_alike(problem, kernel, m):
 
 
 @pytest.mark.parametrize("whole", [True, False])
-def test_gradient(problem, kernel, assert_gradient, whole):
+def test_gradient(problem, kernel, assert_gradient, whole, monkeypatch):
+    cut(monkeypatch, 8)
     factor = problem.factor if whole else problem.with_unseen_trace()
 
     def value(X=problem.X, kernel=kernel, noise=problem.noise, inducing=problem.inducing):
@@ -62,13 +66,13 @@ def test_gradient(problem, kernel, assert_gradient, whole):
     assert_gradient(at.inducing, lambda U: value(inducing=U), problem.inducing)
 
 
-@pytest.mark.usefixtures("blocks")
-def test_blocks_and_threads_do_not_matter(problem, kernel):
-    arguments = problem.factor, problem.X, kernel, problem.noise, problem.inducing
-    one_by_one = sparse.evaluate(*arguments)
-    with ThreadPoolExecutor(3) as pool:
-        threaded = sparse.evaluate(*arguments, mapper=pool.map)
-    for a, b in zip(one_by_one, threaded, strict=True):
+def test_the_number_of_threads_does_not_matter(problem, kernel, monkeypatch):
+    cut(monkeypatch, 4)
+    answers = []
+    for threads in ("1", "3"):
+        monkeypatch.setenv("NANFOLD_THREADS", threads)
+        answers.append(sparse.evaluate(problem.factor, problem.X, kernel, problem.noise, problem.inducing))
+    for a, b in zip(*answers, strict=True):
         assert np.array_equal(a, b)
 
 
@@ -96,3 +100,11 @@ def test_duplicate_inducing_inputs_add_nothing(problem):
 def test_inducing_inputs_without_any_covariance_are_refused(problem):
     with pytest.raises(SingularCovarianceError, match="inducing inputs is singular to rounding with Linear"):
         sparse.evaluate(problem.factor, problem.X, Linear(), problem.noise, np.zeros((3, 2)))
+
+
+@pytest.mark.parametrize("m", [1, 100, 1000])
+def test_the_sums_of_all_blocks_stay_below_a_quarter_of_all_covariances(m):
+    blocks = sparse._blocks(50_000, m)
+    assert blocks[0][0] == 0
+    assert blocks[-1][1] == 50_000
+    assert (len(blocks) - 1) * m * m <= 50_000 * m / 4

@@ -5,14 +5,12 @@ from __future__ import annotations
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from numbers import Integral
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 from scipy.optimize import OptimizeResult, minimize
 from sklearn.exceptions import ConvergenceWarning
@@ -94,7 +92,6 @@ def fit(
     noise_floor: float = 1e-6,
     max_iter: int = 1000,
     tol: float = 1e-8,
-    n_jobs: int | None = None,
     progress: bool = False,
     random_state: int | np.random.RandomState | None = None,
 ) -> Fit:
@@ -123,8 +120,6 @@ def fit(
         The most iterations of L-BFGS.
     tol : float
         Stop when an iteration improves the objective by less than this share, or the gradient is below it.
-    n_jobs : int, optional
-        Threads over row blocks, on the sparse path only; the result does not depend on it.
     progress : bool
         Keep a line about the state of the fit on standard error.
     random_state : int or RandomState, optional
@@ -139,10 +134,11 @@ def fit(
     start = starting_point(working, n_components, kernel, inducing, X, noise, random_state)
     variables = Variables(start, noise_floor * working.scale)
     trail = _Trail(working.n * working.d, max_iter, progress)
-    with _objective(working, start, n_jobs) as evaluate:
-        trail.record(-evaluate(start).value / trail.scale)
+    # the sparse path has threads of its own
+    with nullcontext() if start.inducing is None else threadpool_limits(1, user_api="blas"):
+        trail.record(-_evaluate(working, start).value / trail.scale)
         result = minimize(
-            _descended(evaluate, variables, trail),
+            _descended(working, variables, trail),
             variables.pack(start),
             jac=True,
             method="L-BFGS-B",
@@ -164,14 +160,12 @@ def _check_options(n_components: int, noise_floor: float, max_iter: int, tol: fl
             raise ValueError(f"{name} must lie between 0 and 1, not {number!r}.")
 
 
-def _descended(
-    evaluate: Callable[[Point], Evaluation], variables: Variables, trail: _Trail
-) -> Callable[[Array], tuple[float, Array]]:
+def _descended(factor: Factor, variables: Variables, trail: _Trail) -> Callable[[Array], tuple[float, Array]]:
     """Return what L-BFGS descends: minus the objective over n d, and its gradient in the variables."""
 
     def function(v: Array) -> tuple[float, Array]:
         try:
-            e = evaluate(variables.unpack(v))
+            e = _evaluate(factor, variables.unpack(v))
         except SingularCovarianceError:
             # the line search went too far: a value above all others, and finite for its interpolation, sends it back
             return trail.barrier, np.zeros_like(v)
@@ -180,23 +174,11 @@ def _descended(
     return function
 
 
-@contextmanager
-def _objective(factor: Factor, start: Point, n_jobs: int | None) -> Iterator[Callable[[Point], Evaluation]]:
-    """Give what evaluates a point.
-
-    The sparse path works on small blocks, where threads inside BLAS cost more than they bring: it runs blocks in
-    threads of its own instead.
-    """
-    if start.inducing is None:
-        yield lambda point: exact.evaluate(factor, point.X, point.kernel, point.noise)
-        return
-    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(effective_n_jobs(n_jobs)) as pool:
-
-        def bound(point: Point) -> Evaluation:
-            assert point.inducing is not None
-            return sparse.evaluate(factor, point.X, point.kernel, point.noise, point.inducing, pool.map)
-
-        yield bound
+def _evaluate(factor: Factor, point: Point) -> Evaluation:
+    """Evaluate the exact objective, or the bound where there are inducing inputs."""
+    if point.inducing is None:
+        return exact.evaluate(factor, point.X, point.kernel, point.noise)
+    return sparse.evaluate(factor, point.X, point.kernel, point.noise, point.inducing)
 
 
 @dataclass

@@ -1,4 +1,8 @@
-"""The collapsed lower bound of Titsias (2009), in row blocks: no array of n x n, nor of n x m.
+"""The collapsed lower bound of Titsias (2009), in row blocks: there is no array of n x n, nor of n x m.
+
+Blocks run in threads, and their results are added in their order: the number of threads does not change an answer.
+Inside blocks BLAS is best kept to one thread, as `fit` does: on products this small more threads cost more than they
+bring.
 
 With m inducing inputs U and Q = Kfu Kuu^-1 Kuf, the bound replaces K by Q + noise I and subtracts
 (d/2) tr(Kff - Q) / noise. Everything is whitened by Kuu = L L':
@@ -9,12 +13,12 @@ With m inducing inputs U and Q = Kfu Kuu^-1 Kuf, the bound replaces K by Q + noi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_solve, cholesky, eigh, solve_triangular
 
+from nanfold._threads import even_blocks, run_blocks
 from nanfold.gp.kernels import Array, Kernel
 from nanfold.gp.problem import Evaluation, Factor, Posterior, SingularCovarianceError
 
@@ -22,10 +26,6 @@ from nanfold.gp.problem import Evaluation, Factor, Posterior, SingularCovariance
 JITTER = 1e-8
 #: Entries of Kfu in a block of rows: some megabytes, so that a block stays in the processor's cache.
 BLOCK_ENTRIES = 2**18
-
-
-#: `map`, or that of a pool of threads; the results come in the order of the blocks, so sums do not depend on it.
-Mapper = Callable[[Callable[[slice], Any], Iterator[slice]], Iterable[Any]]
 
 
 class _Sums(NamedTuple):
@@ -37,15 +37,13 @@ class _Sums(NamedTuple):
     total: float
 
 
-def evaluate(
-    factor: Factor, X: Array, kernel: Kernel, noise: float, inducing: Array, mapper: Mapper = map
-) -> Evaluation:
+def evaluate(factor: Factor, X: Array, kernel: Kernel, noise: float, inducing: Array) -> Evaluation:
     """Return the bound and its gradient in X, the kernel's logarithms, log noise and the inducing inputs.
 
-    Costs O(n m^2 + n m r) time, and O(m^2 + m r) memory beside its arguments and answer.
+    Costs O(n m^2 + n m r) time, and O(n (m + r)) memory, of which n m counts a quarter at most.
     """
     n, d, identity = factor.n, factor.d, np.eye(len(inducing))
-    L, AA, AZ, total = _accumulate(factor, X, kernel, inducing, mapper)
+    L, AA, AZ, total = _accumulate(factor, X, kernel, inducing)
     B = identity + AA / noise
     LB = _cholesky(B, "inducing inputs given the data", kernel)
     p = cho_solve((LB, True), AZ, check_finite=False) / noise
@@ -60,7 +58,8 @@ def evaluate(
     dU, theta = _through_inducing(-0.5 * d * _both_sides(L, D + B - identity), kernel, inducing)
     dX = np.empty_like(X)
 
-    def through_block(rows: slice) -> tuple[Array, Array]:
+    def through_block(start: int, stop: int) -> tuple[Array, Array]:
+        rows = slice(start, stop)
         # dF/dKfu = -(d / noise) [A' D - Z p'] L^-1
         At = _whitened(L, kernel(X[rows], inducing))
         W = (-d / noise) * _unwhitened(L, At @ D - factor.Z[rows] @ p.T)
@@ -69,7 +68,7 @@ def evaluate(
         dX[rows] = across.X + along.X
         return across.X2, across.theta + along.theta
 
-    for block_U, block_theta in mapper(through_block, _blocks(n, len(inducing))):
+    for block_U, block_theta in run_blocks(through_block, _blocks(n, len(inducing))):
         dU += block_U
         theta += block_theta
     return Evaluation(float(value), dX, theta, float(log_noise), dU)
@@ -86,18 +85,19 @@ def posterior(factor: Factor, X: Array, kernel: Kernel, noise: float, inducing: 
     return Posterior(inducing, solve_triangular(L, p, lower=True, trans="T", check_finite=False), E)
 
 
-def _accumulate(factor: Factor, X: Array, kernel: Kernel, inducing: Array, mapper: Mapper = map) -> _Sums:
+def _accumulate(factor: Factor, X: Array, kernel: Kernel, inducing: Array) -> _Sums:
     m = len(inducing)
     Kuu = kernel(inducing)
     Kuu.flat[:: m + 1] += JITTER * kernel.diagonal(inducing).mean()
     L = _cholesky(Kuu, "inducing inputs", kernel)
 
-    def block_sums(rows: slice) -> tuple[Array, Array, float]:
+    def block_sums(start: int, stop: int) -> tuple[Array, Array, float]:
+        rows = slice(start, stop)
         At = _whitened(L, kernel(X[rows], inducing))
         return At.T @ At, At.T @ factor.Z[rows], kernel.diagonal(X[rows]).sum()
 
     AA, AZ, total = np.zeros((m, m)), np.zeros((m, factor.Z.shape[1])), 0.0
-    for block_AA, block_AZ, block_total in mapper(block_sums, _blocks(factor.n, m)):
+    for block_AA, block_AZ, block_total in run_blocks(block_sums, _blocks(factor.n, m)):
         AA += block_AA
         AZ += block_AZ
         total += block_total
@@ -121,9 +121,9 @@ def _through_inducing(W: Array, kernel: Kernel, inducing: Array) -> tuple[Array,
     return across.X + along.X, across.theta + along.theta
 
 
-def _blocks(n: int, m: int) -> Iterator[slice]:
-    size = max(BLOCK_ENTRIES // m, 1)
-    return (slice(start, min(start + size, n)) for start in range(0, n, size))
+def _blocks(n: int, m: int) -> list[tuple[int, int]]:
+    # at least 4 m rows: the sums of all blocks, m x m each and held together, stay a quarter of n x m
+    return even_blocks(n, max(BLOCK_ENTRIES // m, 4 * m))
 
 
 def _whitened(L: Array, K: Array) -> Array:

@@ -1,0 +1,157 @@
+"""Time the core of GPLVM: the exact fit, the sparse fit beside it, how the sparse one grows, and GPy.
+
+    python benchmarks/gplvm.py [exact] [sparse] [growth] [gpy]
+
+Without names all four run; the last needs GPy. Every line gives wall clock and processor time, which a busy machine
+does not stretch. One thread for BLAS: OMP_NUM_THREADS=1.
+"""
+
+import argparse
+import resource
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from time import perf_counter, process_time
+
+import numpy as np
+from sklearn.datasets import load_digits
+from sklearn.exceptions import ConvergenceWarning
+
+from nanfold.gp import exact, sparse
+from nanfold.gp.fit import fit
+from nanfold.gp.kernels import RBF
+from nanfold.gp.problem import Factor
+from nanfold.gp.start import starting_point
+
+warnings.simplefilter("ignore", ConvergenceWarning)
+
+
+def timed(work: Callable[[], object]) -> tuple[object, float, float]:
+    wall, processor = perf_counter(), process_time()
+    result = work()
+    return result, perf_counter() - wall, process_time() - processor
+
+
+def surface(n: int, d: int, seed: int) -> np.ndarray:
+    """Samples on a smooth surface of two dimensions, with noise."""
+    rng = np.random.default_rng(seed)
+    waves = np.sin(1.5 * rng.normal(size=(n, 2)) @ rng.normal(size=(2, 200)) + rng.uniform(0, 6, 200))
+    Y = waves @ rng.normal(size=(200, d)) / 10 + 0.7 * rng.normal(size=(n, d))
+    return Y - Y.mean(axis=0)
+
+
+def factor_of(Y: np.ndarray) -> Factor:
+    eigenvalues, U = np.linalg.eigh(Y @ Y.T / Y.shape[1])
+    kept = eigenvalues > 1e-10 * eigenvalues[-1]
+    return Factor((U[:, kept] * np.sqrt(eigenvalues[kept]))[:, ::-1], Y.shape[1])
+
+
+def data_sets(n: int) -> dict[str, np.ndarray]:
+    digits = load_digits().data[:n]
+    return {"surface": surface(n, 3000, 0), "digits": digits - digits.mean(axis=0)}
+
+
+def run_exact() -> None:
+    print("n = 1000, exact, 100 iterations")
+    for name, Y in data_sets(1000).items():
+        factor = factor_of(Y)
+        fitted, wall, processor = timed(lambda factor=factor: fit(factor, max_iter=100, tol=1e-15))
+        print(
+            f"  {name:8} r = {factor.Z.shape[1]:4}: {wall:6.1f} s ({processor:6.1f} s of processor), "
+            f"{fitted.report.n_iter} iterations, {fitted.report.n_evaluations} evaluations"
+        )
+
+
+def run_sparse() -> None:
+    print("n = 1000, 100 inducing inputs, beside exact; both to tol = 1e-6, at most 400 iterations")
+    for name, Y in data_sets(1000).items():
+        factor = factor_of(Y)
+        whole, _, whole_time = timed(lambda factor=factor: fit(factor, max_iter=400, tol=1e-6))
+        bound, _, bound_time = timed(
+            lambda factor=factor: fit(factor, inducing=100, random_state=0, max_iter=400, tol=1e-6)
+        )
+        best, reached = whole.report.objective, bound.report.objective
+        there = exact.evaluate(factor, bound.X, bound.kernel, bound.noise).value
+        print(
+            f"  {name:8} exact {best:.6g} in {whole_time:.1f} s of processor, "
+            f"bound {reached:.6g} in {bound_time:.1f} s: {percent(reached, best)};"
+            f" the exact objective where the bound ended {there:.6g}: {percent(there, best)}"
+        )
+
+
+def percent(value: float, reference: float) -> str:
+    return f"{100 * (value - reference) / abs(reference):+.2f} %"
+
+
+def run_growth() -> None:
+    print("one evaluation of the bound, 100 inducing inputs, r = 30, and a whole fit of 50 iterations")
+    for n in (12_500, 25_000, 50_000):
+        subprocess.run([sys.executable, __file__, "growth-one", str(n)], check=True)
+
+
+def run_growth_one(n: int) -> None:
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(n, 30)) * np.geomspace(1, 0.05, 30)
+    factor = Factor(Z, 2000, trace=1.2 * float(np.vdot(Z, Z)))
+    X, U = Z[:, :2], Z[rng.choice(n, 100, replace=False), :2]
+    evaluations = [timed(lambda: sparse.evaluate(factor, X, RBF(), 0.3, U)) for _ in range(5)]
+    processor = min(time for _, _, time in evaluations)
+    fitted, wall, fit_processor = timed(lambda: fit(factor, inducing=100, random_state=0, max_iter=50, tol=1e-15))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(
+        f"  n = {n:6}: evaluation {processor:.3f} s of processor ({1e6 * processor / n:.2f} us a sample); "
+        f"fit {wall:.1f} s ({fit_processor:.1f} s of processor), {fitted.report.n_evaluations} evaluations; "
+        f"peak memory {peak:.2f} GiB"
+    )
+
+
+def run_gpy() -> None:
+    import GPy
+
+    print("n = 300, d = 20000, both from the same start, each with its own stopping rule (GPy: max_iters=1000)")
+    for seed in (0, 1):
+        Y = surface(300, 20_000, seed)
+        for name, options in {
+            "our start": {},
+            "GPy's start": {"kernel": RBF(1.0, 1.0), "noise": 0.01 * float(Y.var())},
+        }.items():
+            compare(GPy, Y, f"surface {seed}, {name}", options)
+    Y = np.repeat(load_digits().data[:300], 313, axis=1)[:, :20_000]
+    Y = Y + np.random.default_rng(0).normal(size=Y.shape)
+    compare(GPy, Y - Y.mean(axis=0), "digits", {})
+
+
+def compare(GPy: object, Y: np.ndarray, name: str, options: dict[str, object]) -> None:
+    factor, _, preparation = timed(lambda: factor_of(Y))
+    start = starting_point(
+        factor, 2, **{"kernel": "rbf", "inducing": None, "X": None, "noise": None, "random_state": None, **options}
+    )
+    ours, wall, processor = timed(lambda: fit(factor, 2, **options))
+    kernel = GPy.kern.RBF(2, start.kernel.variance, start.kernel.lengthscale)
+    model = GPy.models.GPLVM(Y, 2, X=start.X.copy(), kernel=kernel)
+    model.likelihood.variance = start.noise
+    began = float(model.log_likelihood())
+    _, gpy_wall, gpy_processor = timed(lambda: model.optimize(max_iters=1000))
+    theirs = float(model.log_likelihood())
+    print(f"  {name}: start {began:.9g} (ours {ours.report.history[0]:.9g})")
+    print(f"    GPy  {theirs:.9g} in {gpy_wall:6.1f} s ({gpy_processor:6.1f} s of processor)")
+    print(
+        f"    ours {ours.report.objective:.9g} in {wall:6.1f} s ({processor:6.1f} s of processor, "
+        f"{preparation:.1f} for Z), {ours.report.n_iter} iterations: "
+        f"{gpy_processor / (processor + preparation):.1f} times as fast, "
+        f"objective higher by {ours.report.objective - theirs:.6g}"
+    )
+
+
+RUNS = {"exact": run_exact, "sparse": run_sparse, "growth": run_growth, "gpy": run_gpy}
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runs", nargs="*", default=list(RUNS))
+    names = parser.parse_args().runs
+    if names[0] == "growth-one":
+        run_growth_one(int(names[1]))
+    else:
+        for name in names:
+            RUNS[name]()
