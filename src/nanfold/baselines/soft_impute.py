@@ -7,11 +7,13 @@ With P the projection on the observed entries of the centred data Y, the objecti
 
     f(M) = 1/2 |P(Y - M)|^2 + penalty |M|_*
 
-A proximal step from M shrinks the singular values of G = P(Y - M) + M by the penalty. G is a residual on the observed
-entries plus a matrix of low rank, so that a product with it never needs an n x d array; and its leading singular
-vectors are those of the last step, nearly, so that one round of alternating least squares finds them: the left factor
-given the right one, then the right one given the left. Steps are extrapolated (Nesterov), from scratch again whenever
-the last move points against the gradient.
+A proximal step from M shrinks the singular values of P(Y - M) + M by the penalty: a residual on the observed entries
+plus a matrix of low rank, so that a product with it never needs an n x d array. Its leading singular vectors are
+nearly those of the last step, and one round of alternating least squares from these finds them. Where rows have few
+entries for their rank, a sweep of ridge regressions follows: with M = A B', |M|_* is the least of (|A|^2 + |B|^2) / 2
+over all such factors, so that rows of A given B and rows of B given A, each with the penalty as ridge, lower f as well,
+and fast where proximal steps are slow because most of M is not seen. Steps are extrapolated (Nesterov), from scratch
+again whenever the last one points back.
 
 Any residual R = P(Y - M), scaled by c to a spectral norm of at most the penalty, is a feasible point of the dual,
 max <C, Y> - 1/2 |C|^2 over C on the observed entries with |C|_2 <= penalty. The difference between f(M) and its value
@@ -28,10 +30,11 @@ from scipy import linalg, sparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_random_state
+from sklearn.utils.extmath import svd_flip
 from sklearn.utils.validation import check_is_fitted
 
 from nanfold._threads import even_blocks
-from nanfold.least_squares import solve_rows
+from nanfold.least_squares import solve_columns, solve_rows
 from nanfold.observed import Observed, observe
 from nanfold.observed.checks import checked_values
 from nanfold.observed.contract import PANEL_VALUES
@@ -53,6 +56,9 @@ CHECK_EVERY = 5
 EXTRA = 20
 # Of the Krylov solver that looks for a singular value of the residual above the penalty.
 NORM_TOL = 1e-4
+# A sweep of ridge regressions costs about the rank times a proximal step and saves more of these the fewer entries are
+# observed, about as one over the root of their share: sweeps are made while the rank times that root is at most this.
+SWEEP_RANK = 8
 # More values than this are not completed at once for sparse rows: 0.5 GB in float64.
 DENSE_VALUES = 2**26
 
@@ -73,7 +79,7 @@ class SoftImputeSolution:
     certificate : the duality gap over f(M); the minimum lies at most that far below f(M)
     converged : whether the certificate is below the tolerance, or M is stationary among matrices of the largest rank
         allowed
-    n_iter : proximal steps taken
+    n_iter : steps taken
     """
 
     penalty: float
@@ -110,7 +116,7 @@ class SoftImpute(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     tol : float
         Stop at this duality gap, relative to the objective; for float32 data it is never below 32 roundings.
     max_iter : int
-        The most proximal steps for one penalty.
+        The most steps for one penalty.
     missing : {"nan", "unstored"}
         Whether holes are NaN, or what a sparse array does not store.
     random_state : int, RandomState or None
@@ -132,7 +138,7 @@ class SoftImpute(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         the minimum over all ranks lies lower, and the certificate says by how much at most.
     converged_ : bool
     n_iter_ : int
-        Proximal steps at `penalty_`.
+        Steps at `penalty_`.
     path_ : list of SoftImputeSolution
         Fitted to all observed entries: for every penalty given, in decreasing order, or for `penalty_` alone.
     held_out_penalties_, held_out_errors_ : arrays
@@ -360,7 +366,7 @@ class _Search:
     ----------
     rank : the largest rank allowed
     tol : relative duality gap to stop at
-    max_iter : the most proximal steps for one penalty
+    max_iter : the most steps for one penalty
     rng : where directions to look in come from
     """
 
@@ -389,6 +395,7 @@ class _Search:
             M = _LowRank(start.U, start.singular_values, start.components.T)
         basis = _widened(M.V, len(M.s), min(n, d), self.rng)
         before, t, n_iter = M, 1.0, 0
+        sweep_rank = 0.0 if observed.complete else SWEEP_RANK / np.sqrt(observed.share_observed)
         while True:
             if n_iter % CHECK_EVERY == 0 or n_iter == self.max_iter:
                 gap = self._gap(observed, M, basis, penalty, tol)
@@ -400,6 +407,9 @@ class _Search:
             U, s, V = _leading_of_sum(observed.residual(A, B), A, B, basis)
             k = min(int(np.sum(s > penalty)), self.rank)
             before, M = M, _LowRank(U[:, :k], s[:k] - penalty, V[:, :k])
+            if 0 < k <= sweep_rank:
+                M = _swept(observed, M, penalty)
+                V = np.hstack([M.V, _orthonormal_beside(V[:, k:], M.V)])
             t = 1.0 if _points_back((A, B), M.factors, before.factors) else t_next
             basis = _widened(V, k, min(n, d), self.rng)
             n_iter += 1
@@ -410,7 +420,8 @@ class _Search:
                 ConvergenceWarning,
                 stacklevel=2,
             )
-        return SoftImputeSolution(penalty, M.U, M.s, M.V.T, gap.objective, gap.relative, gap.converged, n_iter)
+        U, components = svd_flip(M.U, M.V.T, u_based_decision=False) if len(M.s) else (M.U, M.V.T)
+        return SoftImputeSolution(penalty, U, M.s, components, gap.objective, gap.relative, gap.converged, n_iter)
 
     def _gap(self, observed: Observed, M: _LowRank, basis: np.ndarray, penalty: float, tol: float) -> _Gap:
         """The duality gap with the norm of the residual in the basis and, where that will do, with its norm everywhere.
@@ -495,6 +506,15 @@ def _leading_of_sum(
     right, core = linalg.qr(R.rmatmul(Q) + B @ (A.T @ Q), mode="economic", check_finite=False)
     U, s, Vt = linalg.svd(core.T, check_finite=False)
     return Q @ U, s, right @ Vt.T
+
+
+def _swept(observed: Observed, M: _LowRank, penalty: float) -> _LowRank:
+    """One sweep of ridge regressions, from factors that share the singular values evenly."""
+    A = solve_rows(observed, M.V * np.sqrt(M.s), np.full(1, penalty))
+    B = solve_columns(observed, A, np.full(1, penalty))
+    (left, a), (right, b) = (linalg.qr(factor, mode="economic", check_finite=False) for factor in (A, B))
+    U, s, Vt = linalg.svd(a @ b.T, check_finite=False)
+    return _LowRank(left @ U, s, right @ Vt.T)
 
 
 def _points_back(Y: Factors, M: Factors, before: Factors) -> bool:
