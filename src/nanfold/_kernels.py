@@ -16,38 +16,45 @@ reordering_kernel: Any = numba.njit(cache=True, nogil=True, fastmath={"reassoc",
 
 @kernel
 def dense_summaries(X, row_count, column_count, column_sum, start, stop):
-    """Count the finite entries of rows and columns, add up the columns; return the first infinity's row and column."""
+    """Count the known entries of rows and columns, add up the columns; return whether an infinity was among them.
+
+    Without branches, so that the loop over columns is done several at a time.
+    """
+    infinite = False
     for i in range(start, stop):
         seen = 0
         for s in range(X.shape[1]):
-            x = X[i, s]
-            if np.isnan(x):
-                continue
-            if np.isinf(x):
-                return i, s
-            seen += 1
-            column_count[s] += 1
-            column_sum[s] += x
+            x = np.float64(X[i, s])
+            known = x == x
+            y = x if known else 0.0
+            seen += known
+            column_count[s] += known
+            column_sum[s] += y
+            infinite |= y - y != 0.0
         row_count[i] = seen
-    return -1, -1
+    return infinite
 
 
 @kernel
-def dense_center(X, mu, mask, row_square, start, stop):
-    """X <- M * (X - mu) in place, with M = not isnan(X) written out, and the squared norms of its rows."""
+def dense_center(X, mu, Y, mask, row_square, start, stop):
+    """Y <- M * (X - mu), with M = not isnan(X) written out, and the squared norms of the rows of Y; Y may be X."""
+    d = X.shape[1]
     for i in range(start, stop):
-        total = 0.0
-        for s in range(X.shape[1]):
+        for s in range(d):
             x = X[i, s]
-            if np.isnan(x):
-                mask[i, s] = False
-                X[i, s] = 0.0
-            else:
-                mask[i, s] = True
-                y = x - mu[s]
-                X[i, s] = y
-                total += y * y
-        row_square[i] = total
+            known = x == x
+            mask[i, s] = known
+            Y[i, s] = x - mu[s] if known else 0.0
+        # Four sums at a time, as one would wait for each addition in turn.
+        a, b, c, e = 0.0, 0.0, 0.0, 0.0
+        for s in range(0, d - 3, 4):
+            a += np.float64(Y[i, s]) ** 2
+            b += np.float64(Y[i, s + 1]) ** 2
+            c += np.float64(Y[i, s + 2]) ** 2
+            e += np.float64(Y[i, s + 3]) ** 2
+        for s in range(d - d % 4, d):
+            a += np.float64(Y[i, s]) ** 2
+        row_square[i] = (a + b) + (c + e)
 
 
 @kernel

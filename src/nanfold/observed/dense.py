@@ -12,32 +12,41 @@ from nanfold.observed.contract import PANEL_VALUES, Observed, as_block, as_pairs
 class DenseObserved(Observed):
     """The filled and centred data (zeros in the holes) and its mask."""
 
-    def __init__(self, Y: np.ndarray, mean: np.ndarray | None, *, weights: np.ndarray | None = None) -> None:
-        """Take the array over and centre it in place.
+    def __init__(
+        self,
+        X: np.ndarray,
+        mean: np.ndarray | None,
+        *,
+        weights: np.ndarray | None = None,
+        overwrite: bool = False,
+    ) -> None:
+        """Centre X, in a copy or in place.
 
         Parameters
         ----------
-        Y : C-contiguous array of floats with NaN in the holes, which is overwritten
+        X : C-contiguous array of floats with NaN in the holes
         mean : what to subtract; None for the means of the observed entries
-        weights : array of weights in [0, 1] in place of a mask of 0 and 1 (0 exactly where Y is NaN)
+        weights : array of weights in [0, 1] in place of a mask of 0 and 1 (0 exactly where X is NaN)
+        overwrite : take X over in place of copying it
         """
-        n, d = self.shape = Y.shape
-        self.dtype = Y.dtype
-        self.row_counts, self.column_counts, sums = _summaries(Y)
+        n, d = self.shape = X.shape
+        self.dtype = X.dtype
+        self.row_counts, self.column_counts, sums = _summaries(X)
         self.column_squares = self.column_counts
         self._weights = weights
         if weights is not None:
             self.row_counts, self.column_counts = weights.sum(axis=1), weights.sum(axis=0)
             self.column_squares = np.einsum("is,is->s", weights, weights)
-            sums = np.einsum("is,is->s", weights, np.nan_to_num(Y))
+            sums = np.einsum("is,is->s", weights, np.nan_to_num(X))
         if mean is None:
             # A column without an observed entry never gets here, except in new rows, which bring their mean.
             mean = sums / self.column_counts
         self.mean = mean
         self._mask = np.empty((n, d), dtype=bool)
         self.row_squares = np.empty(n)
+        Y = X if overwrite else np.empty_like(X)
         blocks = even_blocks(n, max(1, -(-n // n_threads())))
-        run_blocks(lambda a, b: _kernels.dense_center(Y, mean, self._mask, self.row_squares, a, b), blocks)
+        run_blocks(lambda a, b: _kernels.dense_center(X, mean, Y, self._mask, self.row_squares, a, b), blocks)
         if weights is not None:
             Y *= weights
             self.row_squares = np.einsum("is,is->i", Y, Y, dtype=np.float64)
@@ -167,7 +176,7 @@ class DenseObserved(Observed):
         Y[~self._mask] = np.nan
         values = Y[rows, columns].astype(np.float64)
         Y[rows, columns] = np.nan
-        training = DenseObserved(Y, None if self.mean.any() else self.mean)
+        training = DenseObserved(Y, None if self.mean.any() else self.mean, overwrite=True)
         return training, rows, columns, values - training.mean[columns]
 
     def residual(self, U: np.ndarray, V: np.ndarray) -> "DenseObserved":
@@ -178,16 +187,18 @@ class DenseObserved(Observed):
         return self._with_values(self, R)
 
 
-def _summaries(Y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _summaries(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Counts of rows and columns and sums of columns; an infinity is an error that names its place."""
-    n, d = Y.shape
+    n, d = X.shape
     row_count = np.zeros(n)
 
     def block(start: int, stop: int) -> np.ndarray:
         out = np.zeros((2, d))
-        i, s = _kernels.dense_summaries(Y, row_count, out[0], out[1], start, stop)
-        if i >= 0:
-            raise ValueError(f"X contains infinity at row {i}, column {s}; replace it by NaN if it stands for a hole.")
+        if _kernels.dense_summaries(X, row_count, out[0], out[1], start, stop):
+            i, s = np.argwhere(np.isinf(X[start:stop]))[0]
+            raise ValueError(
+                f"X contains infinity at row {start + i}, column {s}; replace it by NaN if it stands for a hole."
+            )
         return out
 
     count, total = add_blocks(block, even_blocks(n, max(1, -(-n // n_threads()))))

@@ -77,15 +77,15 @@ def _store(X: Any, mask: Any, missing: str, mean: np.ndarray | None, names: list
         )
     if isinstance(mask, StructuredMask):
         return CountsObserved(sparse.csr_array(X), mask, mean)
-    Y = np.array(X, order="C", copy=True)
     if mask is None:
-        return DenseObserved(Y, mean)
+        return DenseObserved(np.ascontiguousarray(X), mean)
+    Y = np.array(X, order="C", copy=True)
     hidden = np.isnan(Y)
     if sparse.issparse(mask):
         mask = mask.toarray()
     refuse_unknown(hidden & (mask > 0), names)
     Y[mask == 0] = np.nan
-    return DenseObserved(Y, mean, weights=None if mask.dtype == bool else mask)
+    return DenseObserved(Y, mean, weights=None if mask.dtype == bool else mask, overwrite=True)
 
 
 def _restrict(X: sparse.csr_array, mask: sparse.csr_array) -> sparse.csr_array:
