@@ -235,5 +235,7 @@ def _refuse_unseen(X: Any, mask: StructuredMask | None, cells: Any, genes: Any) 
         return
     for what, seen, names in (("Cell", in_cell, cells), ("Gene", in_gene, genes)):
         empty = names[np.asarray(seen).ravel() == 0]
+        if len(empty) == 1:
+            raise ValueError(f"{what} {empty[0]} has no observed entry; drop it first.")
         if len(empty):
-            raise ValueError(f"{what} {named(empty)} has no observed entry; drop it first.")
+            raise ValueError(f"{what}s {named(empty)} have no observed entry; drop them first.")

@@ -8,11 +8,11 @@ import numpy as np
 from nanfold._anndata import DROPOUTS, checked, select
 from nanfold.observed import observe
 
-# Okabe and Ito's colours, which the colour-blind can tell apart; marks of another shape go on where they end.
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a5195", "#6b6b6b")
+# Okabe and Ito's colours, which the colour-blind can tell apart (less the yellow, which is lost on white); marks of
+# another shape go on where they end.
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 MARKERS = ("o", "^", "s", "X", "D", "v", "P", "<")
 FAINT, INK = "#c9ced4", "#1b1f24"
-# Legends beyond this are a list by themselves.
 MOST_CATEGORIES = len(COLOURS) * len(MARKERS)
 # Above this many points a vector file would be unwieldy.
 RASTER_POINTS = 5000
@@ -32,7 +32,7 @@ def embedding(
 ) -> Any:
     """Draw an embedding, coloured by a column of ``obs`` or by a gene.
 
-    Categories have colours that the colour-blind can tell apart, and marks of different shape from the ninth on.
+    Categories have colours that the colour-blind can tell apart, and marks of different shape from the eighth on.
     Cells without a value are drawn in grey, below the others.
 
     Parameters
@@ -209,6 +209,7 @@ def _continuous(ax: Any, points: np.ndarray, values: np.ndarray, legend: bool, s
     if legend:
         bar = ax.figure.colorbar(drawn, ax=ax, shrink=0.6, aspect=18)
         bar.outline.set_visible(False)
+        bar.ax.tick_params(labelsize=8)
 
 
 def _categories(ax: Any, points: np.ndarray, values: Any, legend: bool, style: dict[str, Any]) -> None:
@@ -260,7 +261,7 @@ def _against_mean(ax: Any, mean: np.ndarray, shares: dict[str, np.ndarray]) -> N
     ax.set(xlabel="mean of what was observed", ylabel="share of the cells", ylim=(-0.03, 1.03))
     ax.set_title("Genes", fontsize=10, color=INK, loc="left")
     if len(shares) > 1:
-        ax.legend(frameon=False, fontsize=8, markerscale=2)
+        ax.legend(frameon=False, fontsize=8, markerscale=2, reverse=True)
     _sober(ax)
 
 

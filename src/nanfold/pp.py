@@ -228,8 +228,8 @@ def neighbors(
     None, or the copy. Written are
 
     ``obsp["distances"]``, or ``obsp[key_added + "_distances"]``
-        `n_neighbors` - 1 entries a row. A small positive distance stands for one that is zero or, by noise, estimated
-        below zero, for zeros get lost in sparse arrays.
+        `n_neighbors` - 1 entries a row. A small positive distance stands for one of zero, which sparse arrays lose, or
+        one whose square is estimated below zero.
     ``obsp["connectivities"]``, or ``obsp[key_added + "_connectivities"]``
         UMAP's fuzzy graph.
     ``obsm["X_neighbors"]``, or ``obsm["X_" + key_added]``
