@@ -101,6 +101,15 @@ class TestAll:
         assert list(other.transform(frame[:5]).columns) == list(other.get_feature_names_out())
 
 
+@pytest.mark.parametrize("name", ["TSNE", "UMAP", "GPLVM"])
+def test_a_sample_that_shares_nothing(data, name):
+    H = np.hstack([data[0][:N], np.full((N, 1), np.nan)])
+    H[7] = np.nan
+    H[7, 60] = 1.0
+    with pytest.raises(ValueError, match=r"[Rr]ow 7 "):
+        make(name).fit(H)
+
+
 class TestTSNE:
     def test_starts_from_the_corrected_pca(self, data):
         H = data[0][:N]
@@ -151,6 +160,7 @@ class TestUMAP:
         with pytest.raises(ValueError, match="neighbors must be 'scores' or 'corrected'; it is 'best'"):
             make("UMAP", neighbors="best").fit(data[0][:N])
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("neighbors", ["scores", "corrected"])
     def test_beyond_the_small_sizes(self, data, neighbors, monkeypatch):
         """The way of large tables: an index in place of all distances."""

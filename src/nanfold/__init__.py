@@ -17,11 +17,13 @@ _HOME = {
     "TSNE": "nanfold.tsne",
     "UMAP": "nanfold.umap",
     "UnbiasedGram": "nanfold.gram",
+    "corrected_neighbors": "nanfold.neighbors",
     "features_needed": "nanfold.gram",
+    "nearest_neighbors": "nanfold.neighbors",
     "unbiased_gram": "nanfold.assist",
     "variance_bounds": "nanfold.gram",
 }
-_MODULES = ("baselines", "datasets", "observation")
+_MODULES = ("baselines", "datasets", "observation", "pl", "pp", "tl")
 
 __all__ = ["__version__", *_HOME, *_MODULES]
 

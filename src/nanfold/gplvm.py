@@ -49,8 +49,6 @@ class GPLVM(OnCorrectedScores):
     representation : "auto", int, float or str
         The components of the corrected PCA that make G+, as `n_components` of :class:`nanfold.PCA`; "auto" is "all"
         below 4096 samples and 50 from there on.
-    n_jobs : int or None
-        Threads on the sparse path; the result does not depend on it.
     random_state : int, RandomState or None
         Seeds the eigensolver and where the inducing inputs start.
     verbose : bool
@@ -83,7 +81,6 @@ class GPLVM(OnCorrectedScores):
         diagonal: str = "unbiased",
         center: bool = True,
         representation: Any = "auto",
-        n_jobs: int | None = None,
         random_state: Any = None,
         verbose: bool = False,
     ) -> None:
@@ -99,7 +96,6 @@ class GPLVM(OnCorrectedScores):
         self.diagonal = diagonal
         self.center = center
         self.representation = representation
-        self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 
@@ -121,7 +117,6 @@ class GPLVM(OnCorrectedScores):
             noise_floor=self.noise_floor,
             max_iter=self.max_iter,
             tol=self.tol,
-            n_jobs=self.n_jobs,
             progress=self.verbose,
             random_state=self.random_state,
         )

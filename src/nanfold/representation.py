@@ -7,6 +7,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from nanfold.gram import Gram
+from nanfold.observed.checks import check_shared_features
 from nanfold.pca import PCA
 
 # Below this many samples the representation has every component with a non-negative eigenvalue.
@@ -52,6 +53,7 @@ class OnCorrectedScores(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         settings = {name: getattr(self, name) for name in self._parameters_of_pca}
         self.pca_ = PCA(_components(self.representation, X), **settings)
         scores, gram = self.pca_._fit(X, mask)
+        check_shared_features(gram.observed)
         self.n_features_in_ = self.pca_.n_features_in_
         if hasattr(self.pca_, "feature_names_in_"):
             self.feature_names_in_ = self.pca_.feature_names_in_

@@ -1,3 +1,7 @@
 """What nanfold is compared with: imputation and dissimilarities by other methods."""
 
-__all__: list[str] = []
+from nanfold.baselines.cidr import CIDR
+from nanfold.baselines.sc_impute import ScImpute
+from nanfold.baselines.soft_impute import SoftImpute
+
+__all__ = ["CIDR", "ScImpute", "SoftImpute"]
