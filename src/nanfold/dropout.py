@@ -16,7 +16,9 @@ from nanfold.observed.checks import checked_values
 from nanfold.observed.contract import PANEL_VALUES
 
 METHODS = ("kmeans", "spectral")
-RULES = ("soft", "vote")
+RULES = ("contrast", "soft", "vote")
+# How much of the difference between the share of zeros in the clusters and that over all cells is added to the former.
+CONTRAST = 0.5
 
 
 class Dropouts(BaseEstimator):
@@ -32,10 +34,12 @@ class Dropouts(BaseEstimator):
         Numbers of clusters; every method is run with each of them.
     methods : sequence of {"kmeans", "spectral"}
         Methods of clustering.
-    rule : {"soft", "vote"}
+    rule : {"contrast", "soft", "vote"}
         "soft": a zero counts as observed with a weight, the mean over clusterings of the share of zeros for that gene
-        in the cell's cluster. "vote", the paper's rule: in one clustering a zero is true if more than `threshold` of
-        its cluster has zero for that gene, and a zero is observed if more than `votes` of the clusterings call it true.
+        in the cell's cluster. "contrast": the same, moved away from the share z of zeros for that gene over all cells
+        by half of the difference: w + (w - z) / 2, kept in [0, 1]. "vote", the paper's rule: in one clustering a zero
+        is true if more than `threshold` of its cluster has zero for that gene, and a zero is observed if more than
+        `votes` of the clusterings call it true.
     threshold : float in [0, 1)
         The share of zeros in a cluster that must be exceeded for a true zero; for ``rule="vote"``.
     votes : float in [0, 1)
@@ -77,7 +81,7 @@ class Dropouts(BaseEstimator):
         n_clusters: Any = (4, 6, 8, 10, 12),
         *,
         methods: Any = METHODS,
-        rule: str = "soft",
+        rule: str = "contrast",
         threshold: float = 0.85,
         votes: float = 0.5,
         n_components: int | None = 50,
@@ -149,14 +153,15 @@ class Dropouts(BaseEstimator):
         """One row of weights for every distinct row of labels."""
         tuples, groups = np.unique(labels, axis=0, return_inverse=True)
         places = tuples + self._clusters.offsets[:-1]
-        shares = self._clusters.zero_shares
+        shares, overall = self._clusters.zero_shares, self._clusters.overall_zero_shares
         if self.rule == "vote":
             shares = (shares > self.threshold).astype(np.float64)
-        d = shares.shape[1]
-        weights = np.empty((len(tuples), d), dtype=np.float32)
-        for start, stop in even_blocks(len(tuples), max(1, PANEL_VALUES // (d * places.shape[1]))):
+        weights = np.empty((len(tuples), shares.shape[1]), dtype=np.float32)
+        for start, stop in even_blocks(len(tuples), max(1, PANEL_VALUES // (shares.shape[1] * places.shape[1]))):
             means = shares[places[start:stop]].mean(axis=1)
-            weights[start:stop] = means if self.rule == "soft" else means > self.votes
+            if self.rule == "contrast":
+                means = np.clip(means + CONTRAST * (means - overall), 0.0, 1.0)
+            weights[start:stop] = means > self.votes if self.rule == "vote" else means
         return StructuredMask(groups.ravel(), weights)
 
     def _checked_parameters(self) -> tuple[tuple[int, ...], tuple[str, ...]]:
