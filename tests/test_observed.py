@@ -306,9 +306,9 @@ class TestThreads:
 
     def test_balance(self):
         """One heavy row does not drag the rest with it."""
-        indptr = np.concatenate(([0], np.cumsum([5000] + [10] * 100)))
-        (_, cut), *_ = _threads.balanced_blocks(indptr, 2)
-        assert cut == 1
+        for sizes, expected in (([5000] + [10] * 100, 1), ([10] * 100 + [5000], 100), ([10] * 100, 50)):
+            (_, cut), *_ = _threads.balanced_blocks(np.concatenate(([0], np.cumsum(sizes))), 2)
+            assert cut == expected
 
     def test_results_keep_their_order_and_errors_come_out(self, monkeypatch):
         monkeypatch.setenv("NANFOLD_THREADS", "3")
