@@ -1,6 +1,6 @@
 """The denoised diagonal on the paper's simulation at 500 features, where noise is largest against the signal.
 
-    python benchmarks/denoised_diagonal.py [--seeds 8]
+python benchmarks/denoised_diagonal.py [--seeds 8]
 """
 
 import argparse

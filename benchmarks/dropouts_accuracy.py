@@ -1,6 +1,7 @@
 """What the rules for dropouts are worth: how well t-SNE and UMAP of labelled counts keep the classes apart.
 
-    python benchmarks/dropouts_accuracy.py [--shared FOLDER] [--seeds 10] [--sets A,B] [--settings 'A;B'] [--cache FOLDER]
+    python benchmarks/dropouts_accuracy.py [--shared FOLDER] [--seeds 10] [--sets A,B] [--settings 'A;B']
+        [--cache FOLDER]
 
 For every set, setting and seed: the mask, then nanfold's t-SNE and UMAP under it, then k-means with as many clusters as
 there are classes and 30 starts, and the adjusted Rand index against the classes. The seed is that of the clusterings

@@ -3,8 +3,8 @@
     python benchmarks/single_cell_baselines.py [--shared FOLDER]
 
 The times of R are given and not measured here: 16 s and 22 s for scImpute, and for CIDR "well under a second", which
-is entered as 1 s for yan90. Ours is the best of three, without imports and compilation; the processor time beside it is what a busy
-machine does not change. Without the folder of real sets only the simulated one runs.
+is entered as 1 s for yan90. Ours is the best of three, without imports and compilation; the processor time beside it is
+what a busy machine does not change. Without the folder of real sets only the simulated one runs.
 """
 
 import argparse

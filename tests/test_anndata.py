@@ -210,7 +210,7 @@ def test_the_mask_goes_with_cells_and_genes_that_are_kept():
 def test_labels_of_the_users_own():
     adata = simulated()
     adata.obs["parity"] = np.arange(adata.n_obs) % 2
-    pp.dropouts(adata, labels=["type", "parity"])
+    pp.dropouts(adata, labels=["type", "parity"], rule="soft")
     X = adata.X.toarray()
     for i, s in ((0, 3), (57, 11), (99, 100)):
         same = [adata.obs[name] == adata.obs[name].iloc[i] for name in ("type", "parity")]

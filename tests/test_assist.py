@@ -11,7 +11,7 @@ import nanfold as nf
 from nanfold.assist import AssistedGram, InverseProbabilityGram, choose_rank, corrected_gram, fit_baseline
 from nanfold.gram import UnbiasedGram
 from nanfold.observation import Known, KnownFactors, observation_model
-from nanfold.observed import DenseObserved, observe
+from nanfold.observed import DenseObserved, Observed, observe
 from storages import STORAGES, build
 
 
@@ -144,11 +144,11 @@ class TestRank:
         assert ranks == {4}  # the nearest that is tried
 
     def test_hold_out_hides_what_it_returns(self, case):
-        try:
-            training, rows, columns, values = case.observed.hold_out(0.2, np.random.default_rng(0))
-        except NotImplementedError as reason:
-            assert "held out" in str(reason)
+        if type(case.observed).hold_out is Observed.hold_out:
+            with pytest.raises(NotImplementedError, match="held out"):
+                case.observed.hold_out(0.2, np.random.default_rng(0))
             return
+        training, rows, columns, values = case.observed.hold_out(0.2, np.random.default_rng(0))
         M = np.concatenate([training.rows(i, i + 1)[1] for i in range(training.shape[0])])
         expected = case.M.copy()
         expected[rows, columns] = 0

@@ -389,7 +389,7 @@ def grouped_pair_dots(indptr, indices, data, group, W, mu, row, candidate, out, 
 
 @kernel
 def nearest_others(G, diagonal, row, indices, values, start, stop):
-    """For i = row_p, the j != i of the smallest G_ii + G_jj - 2 G_ij in order; G holds the rows i, ties go to small j."""
+    """For i = row_p, the j != i of the smallest G_ii + G_jj - 2 G_ij in order; G holds the rows i; ties: small j."""
     k = indices.shape[1]
     for p in range(start, stop):
         i = row[p]

@@ -30,7 +30,9 @@ def balanced_blocks(indptr: np.ndarray, parts: int) -> list[tuple[int, int]]:
     n = len(indptr) - 1
     # A row costs a little even when nothing is stored in it.
     work = np.asarray(indptr, dtype=np.float64) + np.arange(n + 1)
-    cuts = np.searchsorted(work, np.linspace(work[0], work[-1], parts + 1)[1:-1])
+    wanted = np.linspace(work[0], work[-1], parts + 1)[1:-1]
+    cuts = np.searchsorted(work, wanted)
+    cuts -= wanted - work[cuts - 1] < work[cuts] - wanted  # whichever edge is nearer
     edges = np.unique(np.concatenate(([0], cuts, [n])))
     return list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
 

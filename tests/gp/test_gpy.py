@@ -27,7 +27,8 @@ def gpy():
         (Linear([0.7, 0.3]), lambda kern: kern.Linear(2, [0.7, 0.3], ARD=True)),
         (RBF(0.5) + Linear(0.3), lambda kern: kern.RBF(2, 0.5) + kern.Linear(2, 0.3)),
     ],
-    ids=repr,
+    # Names that are the same in every process, which the tests are divided among.
+    ids=["RBF", "RBF-ARD", "Matern32", "Matern52-ARD", "Linear-ARD", "RBF+Linear"],
 )
 def test_objective_and_gradient_are_gpys(gpy, problem, ours, theirs):
     factor = problem.factor.compact()

@@ -46,10 +46,12 @@ HELD_OUT = 0.1
 PATIENCE = 3
 # The default grid ends at this share of the penalty that shrinks everything away.
 SMALLEST_PENALTY = 1e-3
-# Relative duality gap along the way to the penalty that is wanted.
-PATH_TOL = 1e-2
+# Relative duality gap of the fits that predict held-out entries: at 1e-2 one penalty's error stands for the next's.
+HELD_OUT_TOL = 1e-3
+# Relative duality gap on the way from larger penalties to the first that is wanted.
+WAY_TOL = 1e-2
 # From one penalty to the next on that way.
-PATH_STEP = 3.0
+WAY_STEP = 3.0
 # Iterations between two looks at the duality gap, which cost about as much as an iteration.
 CHECK_EVERY = 5
 # Columns of the basis beyond the rank, and a quarter of it.
@@ -247,7 +249,7 @@ class SoftImpute(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             penalties = largest * np.geomspace(1.0, SMALLEST_PENALTY, int(self.n_penalties) + 1)[1:]
         errors: list[float] = []
         best = None
-        for solution in search.path(training, penalties, tol=PATH_TOL):
+        for solution in search.path(training, penalties, tol=HELD_OUT_TOL):
             fit = _entries(solution.U * solution.singular_values, solution.components.T, rows, columns)
             errors.append(float(np.mean((values - fit) ** 2)))
             if best is None or errors[-1] < min(errors[:-1]):
@@ -377,9 +379,9 @@ class _Search:
         """Solutions for decreasing penalties; on the way to the first of them, larger ones, whose ranks are lower."""
         solution = None
         largest = _norm_beside(observed, np.zeros((observed.shape[1], 0)), self.rng)[0]
-        steps = int(np.log(max(largest / penalties[0], 1.0)) / np.log(PATH_STEP))
-        for penalty in penalties[0] * PATH_STEP ** np.arange(steps, 0, -1.0):
-            solution = self.solve(observed, float(penalty), solution, PATH_TOL)
+        steps = int(np.log(max(largest / penalties[0], 1.0)) / np.log(WAY_STEP))
+        for penalty in penalties[0] * WAY_STEP ** np.arange(steps, 0, -1.0):
+            solution = self.solve(observed, float(penalty), solution, WAY_TOL)
         for penalty in penalties:
             solution = self.solve(observed, float(penalty), solution, tol)
             yield solution
