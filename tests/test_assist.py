@@ -11,7 +11,7 @@ import nanfold as nf
 from nanfold.assist import AssistedGram, InverseProbabilityGram, choose_rank, corrected_gram, fit_baseline
 from nanfold.gram import UnbiasedGram
 from nanfold.observation import Known, KnownFactors, observation_model
-from nanfold.observed import DenseObserved, Observed, observe
+from nanfold.observed import DenseObserved, observe
 from storages import STORAGES, build
 
 
@@ -144,7 +144,7 @@ class TestRank:
         assert ranks == {4}  # the nearest that is tried
 
     def test_hold_out_hides_what_it_returns(self, case):
-        if type(case.observed).hold_out is Observed.hold_out:
+        if not case.observed.can_hold_out:
             with pytest.raises(NotImplementedError, match="held out"):
                 case.observed.hold_out(0.2, np.random.default_rng(0))
             return
@@ -159,6 +159,11 @@ class TestRank:
 
 
 class TestCorrectedGram:
+    def test_weights_are_not_held_out(self):
+        rng = np.random.default_rng(0)
+        X, weights = rng.standard_normal((20, 30)), rng.uniform(0.2, 1.0, (20, 30))
+        assert nf.PCA(2).fit(X, mask=weights).assist_ == 0
+
     def test_complete_data_need_no_help(self):
         X = np.random.default_rng(0).standard_normal((20, 10))
         assert isinstance(nf.unbiased_gram(X, assist="auto"), UnbiasedGram)

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from nanfold.gram import Gram, UnbiasedGram
 from nanfold.least_squares import solve_columns, solve_rows
 from nanfold.observation import Factorised, Known, ObservationModel, RankOne, observation_model
-from nanfold.observed import CountsObserved, Observed, observe
+from nanfold.observed import Observed, observe
 from nanfold.observed.contract import pair_dots
 from nanfold.spectrum import eigenpairs
 
@@ -283,8 +283,8 @@ def corrected_gram(plain: UnbiasedGram, assist: Any = "auto", *, rng: np.random.
     check_assist(assist, n, d)
     rank = assist
     if assist == "auto":
-        # Complete data need no help; of inferred dropouts it is not known which entries could be held out.
-        settled = observed.complete or isinstance(observed, CountsObserved) or min(n, d) < 3
+        # Complete data need no help; under weights it is not known which entries could be held out.
+        settled = observed.complete or not observed.can_hold_out or min(n, d) < 3
         rank = 0 if settled else choose_rank(observed, rng)
     if rank == 0 or observed.complete:
         return plain

@@ -53,6 +53,11 @@ class Observed(ABC):
         """The mean of M."""
         return float(self.row_counts.mean() / self.shape[1])
 
+    @property
+    def can_hold_out(self) -> bool:
+        """Whether single entries are known to be observed, so that some of them can be held out."""
+        return type(self).hold_out is not Observed.hold_out
+
     @abstractmethod
     def matmul(self, V: np.ndarray) -> np.ndarray:
         """Y V, for V of d rows."""

@@ -163,6 +163,10 @@ class DenseObserved(Observed):
             np.multiply(self._Y[start:stop], signs, out=Y[start:stop])
         return self._with_values(self, Y)
 
+    @property
+    def can_hold_out(self) -> bool:
+        return self._weights is None
+
     def hold_out(
         self, share: float, rng: np.random.Generator
     ) -> tuple["DenseObserved", np.ndarray, np.ndarray, np.ndarray]:
