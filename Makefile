@@ -4,6 +4,7 @@
 #   make test       the tests, but for the slow ones
 #   make test-slow  the slow ones
 #   make lint       ruff and mypy
+#   make docs       the documentation, docs/_build/index.html
 #   make format     let ruff put the code in its format
 #   make images     draw the README's pictures again
 #   make clean      remove the virtual environment and what was written
@@ -21,7 +22,7 @@ RUN := $(VENV)/bin/python
 # What the tests run in several processes must not be threaded again in each.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NANFOLD_THREADS=1
 
-.PHONY: help demo test test-slow lint format images clean
+.PHONY: help demo test test-slow lint docs format images clean
 .DELETE_ON_ERROR:
 
 help:
@@ -41,6 +42,10 @@ lint: $(VENV)/.installed-dev
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy
+
+docs: $(VENV)/.installed-docs
+	$(RUN) -m sphinx --fail-on-warning --keep-going -q docs docs/_build
+	@echo "The documentation: docs/_build/index.html"
 
 format: $(VENV)/.installed-dev
 	$(RUN) -m ruff check --fix .
@@ -62,10 +67,15 @@ $(VENV)/.installed-dev: pyproject.toml | $(VENV)/.made
 	@$(RUN) -m pip install --quiet --disable-pip-version-check --editable ".[test,lint]"
 	@touch $@
 
+$(VENV)/.installed-docs: pyproject.toml | $(VENV)/.made
+	@echo "Installing nanfold and what its documentation is built with into $(VENV)."
+	@$(RUN) -m pip install --quiet --disable-pip-version-check --editable ".[docs]"
+	@touch $@
+
 $(VENV)/.made:
 	@test -n "$(PYTHON)" || { echo "nanfold needs Python 3.11, 3.12 or 3.13 with venv; name one with make PYTHON=..." >&2; exit 2; }
 	@$(PYTHON) -m venv $(VENV)
 	@touch $@
 
 clean:
-	rm -rf $(VENV) nanfold-demo build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) nanfold-demo docs/_build build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis
