@@ -73,6 +73,51 @@ def test_adjoint_identity(case):
         assert one == pytest.approx(other, rel=1e-11)
 
 
+@pytest.mark.parametrize("width", [1, 3, 8, 16, 21])
+def test_normal_pass(case, width):
+    rng = np.random.default_rng(8)
+    n, d = case.Y.shape
+    W, Q = rng.standard_normal((d, width)), rng.standard_normal((n, width))
+    scale, shift = rng.uniform(0.5, 2.0, n), rng.standard_normal(n)
+    F = scale[:, None] * case.Y
+    for passed in (case.observed.normal_pass, lambda *block: Observed.normal_pass(case.observed, *block)):
+        Z, A = passed(W, Q, scale, shift)
+        close(case, Z, F @ W + shift[:, None] * Q)
+        close(case, A, F.T @ (F @ W + shift[:, None] * Q))
+        # With W = F'Q it is a product with FF' + diag(shift), and what it needs for the next one.
+        Z, A = passed(F.T @ Q, Q, scale, shift)
+        close(case, Z, (F @ F.T + np.diag(shift)) @ Q)
+        close(case, A, F.T @ Z)
+
+
+def test_normal_pass_in_any_memory_order_and_twice_the_same(case):
+    rng = np.random.default_rng(9)
+    n, d = case.Y.shape
+    W, Q = np.asfortranarray(rng.standard_normal((d, 4))), rng.standard_normal((n, 8))[:, ::2]
+    scale, shift = rng.uniform(0.5, 2.0, 2 * n)[::2], np.zeros(n)
+    Z, A = case.observed.normal_pass(W, Q, scale, shift)
+    close(case, Z, scale[:, None] * (case.Y @ W))
+    again = case.observed.normal_pass(W, Q, scale, shift)
+    assert_array_equal(Z, again[0])
+    assert_array_equal(A, again[1])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"W": np.ones((12, 2))}, "block of vectors of 13 rows is needed"),
+        ({"Q": np.ones((18, 2))}, "block of vectors of 19 rows is needed"),
+        ({"Q": np.ones((19, 3))}, "as many vectors in W as in Q; they are 2 and 3"),
+        ({"scale": np.ones(18)}, "19 numbers in scale and in shift"),
+        ({"shift": np.ones((19, 1))}, "19 numbers in scale and in shift"),
+    ],
+)
+def test_a_pass_of_a_wrong_shape(case, wrong, message):
+    right = {"W": np.ones((13, 2)), "Q": np.ones((19, 2)), "scale": np.ones(19), "shift": np.ones(19)}
+    with pytest.raises(ValueError, match=message):
+        case.observed.normal_pass(**(right | wrong))
+
+
 def test_blocks_in_any_memory_order(case):
     V = np.asfortranarray(np.random.default_rng(3).standard_normal((case.Y.shape[1], 4)))
     close(case, case.observed.matmul(V), case.Y @ V)

@@ -74,6 +74,32 @@ class Observed(ABC):
     def mask_rmatmul(self, U: np.ndarray) -> np.ndarray:
         """M' U, for U of n rows."""
 
+    def normal_pass(
+        self, W: np.ndarray, Q: np.ndarray, scale: np.ndarray, shift: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Z = diag(scale) Y W + diag(shift) Q and A = Y' diag(scale) Z.
+
+        With F = diag(scale) Y that is a product with F, and one of the result with F'. Where W = F' Q, it is
+        Z = (F F' + diag(shift)) Q and A = F' Z, so that what iterates on F F' + diag(shift) can keep F' Q beside Q and
+        needs Y once a step. Whatever the storage, by two products; a storage that can reads its rows once.
+
+        Parameters
+        ----------
+        W : (d, b) block
+        Q : (n, b) block
+        scale, shift : (n,) numbers, one a row
+
+        Returns
+        -------
+        Z : (n, b) array
+        A : (d, b) array
+        """
+        W, Q, scale, shift = as_pass(W, Q, scale, shift, self.shape)
+        Z = self.matmul(W)
+        Z *= scale[:, None]
+        Z += shift[:, None] * Q
+        return Z, self.rmatmul(scale[:, None] * Z)
+
     @abstractmethod
     def rows(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
         """Rows start:stop of Y and of M, dense."""
@@ -177,6 +203,22 @@ def as_block(V: np.ndarray, length: int) -> np.ndarray:
     if V.ndim != 2 or V.shape[0] != length:
         raise ValueError(f"A block of vectors of {length} rows is needed; its shape is {V.shape}.")
     return V
+
+
+def as_pass(
+    W: np.ndarray, Q: np.ndarray, scale: np.ndarray, shift: np.ndarray, shape: tuple[int, int]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """What `normal_pass` takes, as float64 blocks and numbers a row, after a check of their shapes."""
+    n, d = shape
+    W, Q = as_block(W, d), as_block(Q, n)
+    scale, shift = (np.ascontiguousarray(numbers, dtype=np.float64) for numbers in (scale, shift))
+    if W.shape[1] != Q.shape[1]:
+        raise ValueError(f"A pass needs as many vectors in W as in Q; they are {W.shape[1]} and {Q.shape[1]}.")
+    if scale.shape != (n,) or shift.shape != (n,):
+        raise ValueError(
+            f"A pass needs {n} numbers in scale and in shift; their shapes are {scale.shape}, {shift.shape}."
+        )
+    return W, Q, scale, shift
 
 
 def held_out(
