@@ -23,6 +23,7 @@ LAYERS = (
     ("components", "neighbors", "dropout"),
     ("pca",),
     ("representation",),
+    ("together",),
     ("tsne", "umap", "gplvm", "baselines", "io"),
     ("_anndata",),
     ("pp", "tl", "pl"),

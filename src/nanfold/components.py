@@ -53,13 +53,23 @@ def null_eigenvalues(gram: UnbiasedGram, n_flips: int, rng: np.random.Generator)
 
 def signflip_rank(gram: UnbiasedGram, n_flips: int, rng: np.random.Generator) -> int:
     """How many eigenvalues exceed the 95 % quantile of the largest one under random signs."""
-    limit = np.quantile(null_eigenvalues(gram, n_flips, rng), 0.95)
+    found = rank_above(gram, signflip_limit(null_eigenvalues(gram, n_flips, rng)), rng)
+    return _at_least_one(found, "no component stands out of the sign-flipped data")
+
+
+def signflip_limit(null: np.ndarray) -> float:
+    """What an eigenvalue has to exceed to stand out: the 95 % quantile of the largest ones under random signs."""
+    return float(np.quantile(null, 0.95))
+
+
+def rank_above(gram: UnbiasedGram, limit: float, rng: np.random.Generator) -> int:
+    """How many eigenvalues exceed a limit."""
     most = min(gram.shape[0], gram.n_features)
     k = min(SCREE_LENGTH, most)
     while True:
         found = int(np.sum(eigenpairs(gram, k, tol=1e-3, rng=rng).values > limit))
         if found < k or k == most:
-            return _at_least_one(found, "no component stands out of the sign-flipped data")
+            return found
         k = min(2 * k, most)
 
 

@@ -1,6 +1,6 @@
 """Principal component analysis of data with holes, with scikit-learn's contract."""
 
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -21,6 +21,14 @@ from nanfold.spectrum import Eigenpairs
 # Up to this many components the loadings are exact least squares; beyond, the k x k system of every feature, whose cost
 # grows with k^3, is replaced by its expectation.
 EXACT_LOADINGS = 100
+
+
+class Estimate(NamedTuple):
+    """The Gram matrix that PCA decomposes, the unbiased one it rests on, and where further randomness comes from."""
+
+    gram: Gram
+    plain: UnbiasedGram
+    rng: np.random.Generator
 
 
 class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -142,6 +150,10 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _fit(self, X: Any, mask: Any) -> tuple[np.ndarray, Gram]:
         """Set the fitted attributes; return the scores and the Gram matrix they come from."""
+        return self._decompose(self._estimate(X, mask))
+
+    def _estimate(self, X: Any, mask: Any) -> Estimate:
+        """Estimate the Gram matrix, and set what is known before it is decomposed."""
         observed = observe(X, mask, self.missing, center=bool(self.center), estimator=self)
         check_n_components(self.n_components, *observed.shape)
         check_assist(self.assist, *observed.shape)
@@ -154,13 +166,19 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         gram = corrected_gram(plain, self.assist, rng=rng)
         self.assist_ = gram.rank if isinstance(gram, AssistedGram) else 0
+        return Estimate(gram, plain, rng)
+
+    def _decompose(self, estimate: Estimate) -> tuple[np.ndarray, Gram]:
+        """Set the fitted attributes from an estimate; return the scores and the Gram matrix they come from."""
+        gram, plain, rng = estimate
+        check_n_components(self.n_components, *plain.observed.shape)
         total = float(gram.diagonal().sum())
         if self.diagonal == "denoised":
             gram = self._denoised(gram, plain, rng)
         pairs = leading_components(
             gram, self.n_components, self.solver, tol=self.tol, max_iter=self.max_iter, plain=plain, rng=rng
         )
-        return self._describe(observed, gram, pairs, total), gram
+        return self._describe(plain.observed, gram, pairs, total), gram
 
     def _denoised(self, gram: Gram, plain: UnbiasedGram, rng: np.random.Generator) -> Gram:
         if isinstance(self.n_components, int | np.integer):

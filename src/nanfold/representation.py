@@ -51,15 +51,20 @@ class OnCorrectedScores(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     def _represent(self, X: Any, mask: Any) -> tuple[np.ndarray, Gram]:
         """Fit the corrected PCA, and return the scores (float64) and the Gram matrix behind them."""
         settings = {name: getattr(self, name) for name in self._parameters_of_pca}
-        self.pca_ = PCA(_components(self.representation, X), **settings)
-        scores, gram = self.pca_._fit(X, mask)
+        pca = PCA(components_of(self.representation, np.shape(X)), **settings)
+        scores, gram = pca._fit(X, mask)
+        return self._stand_on(pca, scores, gram), gram
+
+    def _stand_on(self, pca: PCA, scores: np.ndarray, gram: Gram) -> np.ndarray:
+        """Take a fitted PCA as the one underneath; its scores in float64."""
         check_shared_features(gram.observed)
-        self.n_features_in_ = self.pca_.n_features_in_
-        if hasattr(self.pca_, "feature_names_in_"):
-            self.feature_names_in_ = self.pca_.feature_names_in_
+        self.pca_ = pca
+        self.n_features_in_ = pca.n_features_in_
+        if hasattr(pca, "feature_names_in_"):
+            self.feature_names_in_ = pca.feature_names_in_
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        return scores.astype(np.float64), gram
+        return scores.astype(np.float64)
 
     def _new_scores(self, X: Any, mask: Any) -> np.ndarray:
         """Scores of new rows."""
@@ -96,10 +101,10 @@ class OnCorrectedScores(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         raise NotImplementedError
 
 
-def _components(representation: Any, X: Any) -> Any:
+def components_of(representation: Any, shape: tuple[int, ...]) -> Any:
+    """The `n_components` of the corrected PCA underneath, for X of this shape."""
     if not (isinstance(representation, str) and representation == "auto"):
         return representation
-    shape = np.shape(X)
     if len(shape) != 2 or shape[0] < ALL_COMPONENTS_SAMPLES:
         return "all"
     return min(LEADING_COMPONENTS, *shape)
