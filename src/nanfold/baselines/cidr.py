@@ -9,12 +9,14 @@ import numpy as np
 from scipy.cluster.hierarchy import cut_tree, ward
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
 
 from nanfold.baselines._cidr_clusters import calinski_harabasz, choose_n_clusters, choose_n_components
 from nanfold.baselines._cidr_dissimilarity import fit_dropout_curve, smooth_dissimilarity, step_dissimilarity
 from nanfold.baselines._cidr_dropouts import FAST_ABOVE, clipped_thresholds, common_threshold, log_cpm
 from nanfold.baselines._counts import dense_counts, name_some
 from nanfold.baselines._principal_coordinates import cailliez_constant, principal_coordinates
+from nanfold.baselines.dissimilarity import embed_dissimilarity
 
 
 class CIDR(ClusterMixin, BaseEstimator):
@@ -57,6 +59,8 @@ class CIDR(ClusterMixin, BaseEstimator):
     thresholds_ : ndarray of shape (n_cells,)
         tau: what lies below, on the scale of log2(1 + counts per million), is a dropout candidate.
     dropout_candidates_ : ndarray of bool of shape (n_cells, n_features_in_)
+    n_expressed_ : int
+        Genes with a count in any cell; the squared dissimilarities are sums over these.
     a_, b_ : float
         Of the dropout curve 1 / (1 + exp(a (e - b))).
     weight_threshold_ : float
@@ -107,6 +111,14 @@ class CIDR(ClusterMixin, BaseEstimator):
         self._cut()
         return self
 
+    def embed(self, estimator: Any) -> np.ndarray:
+        """Embed the cells by their dissimilarities, with a PCA, GPLVM, TSNE or UMAP of nanfold and its settings.
+
+        PCA and GPLVM see them doubly centred, as a Gram matrix; TSNE and UMAP see them as they are.
+        """
+        check_is_fitted(self)
+        return embed_dissimilarity(self.dissimilarity_, estimator, self.n_expressed_)
+
     def _check_options(self, n_cells: int) -> None:
         if self.tag_type not in ("raw", "cpm"):
             raise ValueError(f"tag_type must be 'raw' or 'cpm'; it is {self.tag_type!r}.")
@@ -123,6 +135,7 @@ class CIDR(ClusterMixin, BaseEstimator):
         if len(empty):
             raise ValueError(f"Cells {name_some(empty)} have no counts at all: leave them out.")
         expressed = np.any(X, axis=0)
+        self.n_expressed_ = int(expressed.sum())
         X = X.compress(expressed, axis=1)
         library_sizes = X.sum(axis=1) if self.tag_type == "raw" else np.full(len(X), 1e6)
         z = log_cpm(X, library_sizes)
