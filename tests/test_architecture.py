@@ -24,7 +24,7 @@ LAYERS = (
     ("pca",),
     ("representation",),
     ("together",),
-    ("tsne", "umap", "gplvm", "baselines", "io"),
+    ("tsne", "umap", "gplvm", "baselines", "io", "imputation", "inspection"),
     ("_anndata",),
     ("pp", "tl", "pl"),
     ("demo", "paper"),
