@@ -2,21 +2,15 @@
 
 import gzip
 import io
-from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import sparse
 
 from nanfold.io import FileError, Table, read_table
+from tables import is_table, written
 
 NAN = np.nan
-
-
-def written(folder: Path, content: str | bytes, name: str = "table.csv") -> Path:
-    path = folder / name
-    path.write_bytes(content.encode() if isinstance(content, str) else content)
-    return path
 
 
 @pytest.fixture
@@ -25,12 +19,6 @@ def read(tmp_path):
         return read_table(written(tmp_path, content, name), **options)
 
     return read_content
-
-
-def is_table(table: Table, X, samples=None, features=None) -> None:
-    values = table.X.toarray() if sparse.issparse(table.X) else table.X
-    assert np.array_equal(values, np.array(X, dtype=float), equal_nan=True)
-    assert (table.sample_names, table.feature_names) == (samples, features)
 
 
 class TestHeader:

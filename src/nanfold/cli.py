@@ -23,6 +23,7 @@ EXTRAS = {
     "pandas": "io",
     "pyarrow": "io",
     "torch": "torch",
+    "zarr": "anndata",
 }
 
 

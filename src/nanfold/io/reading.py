@@ -8,11 +8,15 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from nanfold.io.annotated import read_annotated
 from nanfold.io.arrays import read_npy, read_npz
 from nanfold.io.cells import Progress
 from nanfold.io.columns import assemble
 from nanfold.io.formats import check_start, kind_of
+from nanfold.io.frames import read_frame
+from nanfold.io.market import read_10x_folder, read_market
 from nanfold.io.table import FileError, Table, listed
+from nanfold.io.tenx import read_10x_h5
 from nanfold.io.text import read_text
 from nanfold.io.triplets import read_triplets
 
@@ -73,13 +77,25 @@ def read_table(
         fields = read_npy(path, labels=labels)
     elif kind == "npz":
         fields = read_npz(path, layer=layer, labels=labels)
+    elif kind in ("parquet", "feather"):
+        fields = assemble(read_frame(path, kind), labels, path)
+    elif kind in ("h5ad", "zarr"):
+        fields = read_annotated(path, kind, layer=layer, labels=labels)
     else:
-        raise FileError(f"{path}: reading {kind} is not possible.")
+        fields = _matrix(path, kind, layer, labels)
     if transpose:
         _transpose(fields, path)
     table = Table(source=path, kind=kind, **fields)
     _check(table)
     return _with_missing(table, missing)
+
+
+def _matrix(path: Path, kind: str, layer: str | None, labels: list[str]) -> dict[str, Any]:
+    if labels:
+        raise FileError(f"{path} is read as {kind}, which has no label columns; leave {labels[0]!r} out.")
+    if kind == "10x-h5":
+        return read_10x_h5(path, layer=layer)
+    return read_market(path) if kind == "mtx" else read_10x_folder(path)
 
 
 def _triplets(path: Path, kind: str, labels: list[str], transpose: bool, text: dict[str, Any]) -> dict[str, Any]:

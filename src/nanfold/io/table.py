@@ -1,6 +1,7 @@
 """What was read: the values, the names, the label columns, and one line that says so."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -119,3 +120,18 @@ def listed(names: Sequence[Any], most: int = 10) -> str:
     """The first few names in quotes, and how many more there are."""
     shown = ", ".join(repr(str(name)) for name in names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+@contextmanager
+def damaged(path: Path, kind: str, errors: tuple[type[Exception], ...]) -> Iterator[None]:
+    """Turn what a library says of a file that it cannot read into one sentence."""
+    try:
+        yield
+    except FileError:
+        raise
+    except errors as error:
+        if isinstance(error, ModuleNotFoundError) or (isinstance(error, OSError) and error.filename is not None):
+            raise
+        raise FileError(
+            f"{path} is not a whole {kind} file: it ends early or is damaged; save or copy it again."
+        ) from error
