@@ -100,6 +100,11 @@ def _sparse_nan(rng, dtype, n, d, center):
     return plain(observe(sparse.csr_array(np.where(M, X, np.nan).astype(dtype)), center=center), X, M, center)
 
 
+def _sparse_complete(rng, dtype, n, d, center):
+    X, _, _ = counts_and_mask(rng, dtype, n, d, soft=False)
+    return plain(observe(sparse.csr_array(X), center=center), X, np.ones((n, d)), center)
+
+
 def _counts(*, soft: bool, dense: bool = False, holes: bool = False) -> Callable[..., Case]:
     def build(rng, dtype, n, d, center):
         X, mask, M = counts_and_mask(rng, dtype, n, d, soft=soft)
@@ -138,6 +143,7 @@ STORAGES: dict[str, Callable[..., Case]] = {
     "unstored": _unstored,
     "sparse and mask": _sparse_and_mask,
     "sparse NaN": _sparse_nan,
+    "sparse complete": _sparse_complete,
     "sparse counts": _counts(soft=False),
     "sparse soft counts": _counts(soft=True),
     "sparse soft counts with NaN": _counts(soft=True, holes=True),

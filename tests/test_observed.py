@@ -1,5 +1,7 @@
 """Every storage of data with holes against the plain dense arrays that it stands for: one suite for all."""
 
+import itertools
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -16,6 +18,8 @@ def blocks(request, monkeypatch):
     if request.param == "many blocks":
         for module in ("contract", "dense", "counts"):
             monkeypatch.setattr(f"nanfold.observed.{module}.PANEL_VALUES", 60)
+        monkeypatch.setattr("nanfold.observed.stored.TILE", 4)
+        monkeypatch.setattr("nanfold.observed.stored.TILE_ENTRIES", 1)
         monkeypatch.setenv("NANFOLD_THREADS", "3")
     else:
         monkeypatch.setenv("NANFOLD_THREADS", "1")
@@ -100,6 +104,28 @@ def test_normal_pass_in_any_memory_order_and_twice_the_same(case):
     again = case.observed.normal_pass(W, Q, scale, shift)
     assert_array_equal(Z, again[0])
     assert_array_equal(A, again[1])
+
+
+def test_products_of_more_rows_than_a_block_and_of_unsorted_rows(blocks):
+    rng = np.random.default_rng(10)
+    X = sparse.random_array((700, 40), density=0.3, format="csr", rng=rng)
+    X.data[:] = rng.standard_normal(X.nnz) + 3.0
+    shuffled = X.copy()
+    for start, stop in itertools.pairwise(X.indptr):
+        order = rng.permutation(stop - start)
+        shuffled.indices[start:stop] = X.indices[start:stop][order]
+        shuffled.data[start:stop] = X.data[start:stop][order]
+    shuffled.has_sorted_indices = False
+    V, U, scale, shift = (rng.standard_normal(shape) for shape in ((40, 70), (700, 70), 700, 700))
+    for missing in ("nan", "unstored"):
+        sort, shuffle = (observe(data, missing=missing) for data in (X, shuffled))
+        Y = sort.rows(0, 700)[0]
+        for observed in (sort, shuffle):
+            assert_allclose(observed.matmul(V), Y @ V, atol=1e-10)
+            assert_allclose(observed.rmatmul(U), Y.T @ U, atol=1e-10)
+            Z, A = observed.normal_pass(V, U, scale, shift)
+            assert_allclose(Z, scale[:, None] * (Y @ V) + shift[:, None] * U, atol=1e-10)
+            assert_allclose(A, Y.T @ (scale[:, None] * Z), atol=1e-9)
 
 
 @pytest.mark.parametrize(

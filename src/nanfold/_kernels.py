@@ -73,32 +73,6 @@ def stored_summaries(indptr, indices, data, row_count, column_count, column_sum,
 
 
 @kernel
-def stored_matmul(indptr, indices, data, mu, V, out, start, stop):
-    """out_i = sum over stored s of (x_is - mu_s) V_s."""
-    k = V.shape[1]
-    for i in range(start, stop):
-        for c in range(k):
-            out[i, c] = 0.0
-        for p in range(indptr[i], indptr[i + 1]):
-            s = indices[p]
-            y = data[p] - mu[s]
-            for c in range(k):
-                out[i, c] += y * V[s, c]
-
-
-@kernel
-def stored_rmatmul(indptr, indices, data, mu, U, out, start, stop):
-    """Accumulate (x_is - mu_s) U_i into out_s over the stored entries."""
-    k = U.shape[1]
-    for i in range(start, stop):
-        for p in range(indptr[i], indptr[i + 1]):
-            s = indices[p]
-            y = data[p] - mu[s]
-            for c in range(k):
-                out[s, c] += y * U[i, c]
-
-
-@kernel
 def pattern_matmul(indptr, indices, V, out, start, stop):
     """out_i = sum over stored s of V_s."""
     k = V.shape[1]
@@ -194,40 +168,6 @@ def grouped_summaries(indptr, indices, data, group, W, row_count, column_count, 
             if m > 0.0:
                 column_sum[s] += x
     return -1
-
-
-@kernel
-def grouped_matmul(indptr, indices, data, group, W, mu, V, out, start, stop):
-    """Add to out_i the stored entries' m (x - mu_s) V_s + w mu_s V_s, with m = 1, or 0 for a NaN."""
-    k = V.shape[1]
-    for i in range(start, stop):
-        for p in range(indptr[i], indptr[i + 1]):
-            x = data[p]
-            if x == 0.0:
-                continue
-            s = indices[p]
-            y = W[group[i], s] * mu[s]
-            if not np.isnan(x):
-                y += x - mu[s]
-            for c in range(k):
-                out[i, c] += y * V[s, c]
-
-
-@kernel
-def grouped_rmatmul(indptr, indices, data, group, W, mu, U, out, start, stop):
-    """Accumulate the stored entries' m (x - mu_s) U_i + w mu_s U_i into out_s."""
-    k = U.shape[1]
-    for i in range(start, stop):
-        for p in range(indptr[i], indptr[i + 1]):
-            x = data[p]
-            if x == 0.0:
-                continue
-            s = indices[p]
-            y = W[group[i], s] * mu[s]
-            if not np.isnan(x):
-                y += x - mu[s]
-            for c in range(k):
-                out[s, c] += y * U[i, c]
 
 
 @kernel

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from nanfold.observed.contract import Observed, as_block
+from nanfold.observed.contract import Observed, add_to_pass, as_block, as_pass
 
 
 class BlockwiseObserved(Observed):
@@ -31,6 +31,16 @@ class BlockwiseObserved(Observed):
         for start, stop in self.row_blocks():
             out += self._block((start, stop)).T @ U[start:stop]
         return out
+
+    def normal_pass(
+        self, W: np.ndarray, Q: np.ndarray, scale: np.ndarray, shift: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Z = diag(scale) Y W + diag(shift) Q and A = Y' diag(scale) Z, forming each block of rows once."""
+        W, Q, scale, shift = as_pass(W, Q, scale, shift, self.shape)
+        Z, A = np.empty_like(Q), np.zeros_like(W)
+        for block in self.row_blocks():
+            add_to_pass(self._block(block), slice(*block), W, Q, scale, shift, Z, A)
+        return Z, A
 
     def mask_matmul(self, V: np.ndarray) -> np.ndarray:
         """M V."""

@@ -221,6 +221,24 @@ def as_pass(
     return W, Q, scale, shift
 
 
+def add_to_pass(
+    Y: np.ndarray,
+    rows: slice,
+    W: np.ndarray,
+    Q: np.ndarray,
+    scale: np.ndarray,
+    shift: np.ndarray,
+    Z: np.ndarray,
+    A: np.ndarray,
+) -> None:
+    """The share of a dense block of rows, Y, in a `normal_pass`: write its rows of Z and add to A."""
+    own = scale[rows, None]
+    block = np.matmul(Y, W, out=Z[rows])
+    block *= own
+    block += shift[rows, None] * Q[rows]
+    A += Y.T @ (own * block)
+
+
 def held_out(
     rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int], share: float, rng: np.random.Generator
 ) -> np.ndarray:

@@ -9,7 +9,8 @@ from scipy import sparse
 from nanfold import _kernels
 from nanfold._threads import add_blocks, balanced_blocks, even_blocks, n_threads, run_blocks
 from nanfold.observed.blockwise import FlippedObserved, ResidualObserved
-from nanfold.observed.contract import PANEL_VALUES, Observed, as_block, as_pairs, mirror_lower, over_pairs
+from nanfold.observed.contract import PANEL_VALUES, Observed, as_block, as_pairs, as_pass, mirror_lower, over_pairs
+from nanfold.observed.stored import StoredEntries
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,9 @@ class CountsObserved(Observed):
         self.row_counts = self._group_sums(np.ones((X.shape[1], 1)))[mask.groups, 0]
         self.column_counts, self.column_squares, sums = self._summaries()
         self.mean = sums / self.column_counts if mean is None else mean
+        # Where all is observed, Y is what is stored less the mean, and no weight need be looked up.
+        mu, weights = (None, None) if self.complete else (self.mean, mask.weights)
+        self._entries = StoredEntries(X, mu, mask.groups, weights)
         self.row_squares = self._row_squares()
 
     @property
@@ -93,10 +97,11 @@ class CountsObserved(Observed):
             out += (W[start:stop].astype(np.float64) ** power).T @ U[start:stop]
         return out
 
-    def _by_group(self, U: np.ndarray) -> np.ndarray:
-        """Sums of the rows of U over the samples of each group."""
+    def _by_group(self, U: np.ndarray, scale: np.ndarray | None = None) -> np.ndarray:
+        """Sums of the rows of U, scaled, over the samples of each group."""
+        values = np.ones(self.shape[0]) if scale is None else scale
         groups = sparse.csr_array(
-            (np.ones(self.shape[0]), self._mask.groups, np.arange(self.shape[0] + 1)),
+            (values, self._mask.groups, np.arange(self.shape[0] + 1)),
             shape=(self.shape[0], len(self._mask.weights)),
         )
         return groups.T @ U
@@ -134,22 +139,34 @@ class CountsObserved(Observed):
     def matmul(self, V: np.ndarray) -> np.ndarray:
         """Y V."""
         V = as_block(V, self.shape[1])
-        out = -self._group_sums(self.mean[:, None] * V)[self._mask.groups]
-        run_blocks(lambda a, b: _kernels.grouped_matmul(*self._stored, self.mean, V, out, a, b), self._blocks)
+        out = self._entries.matmul(V)
+        self._add_rows(out, self._of_zeros(V))
         return out
 
     def rmatmul(self, U: np.ndarray) -> np.ndarray:
         """Y' U."""
         U = as_block(U, self.shape[0])
-
-        def block(start: int, stop: int) -> np.ndarray:
-            out = np.zeros((self.shape[1], U.shape[1]))
-            _kernels.grouped_rmatmul(*self._stored, self.mean, U, out, start, stop)
-            return out
-
-        out = add_blocks(block, self._blocks)
+        out = self._entries.rmatmul(U)
         out -= self.mean[:, None] * self._group_scatter(self._by_group(U))
         return out
+
+    def normal_pass(
+        self, W: np.ndarray, Q: np.ndarray, scale: np.ndarray, shift: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Z = diag(scale) Y W + diag(shift) Q and A = Y' diag(scale) Z, reading the rows once."""
+        W, Q, scale, shift = as_pass(W, Q, scale, shift, self.shape)
+        Z, A = self._entries.normal_pass(W, self._of_zeros(W), Q, scale, shift)
+        A -= self.mean[:, None] * self._group_scatter(self._by_group(Z, scale))
+        return Z, A
+
+    def _of_zeros(self, V: np.ndarray) -> np.ndarray:
+        """The product of V and a row of zeros of each group."""
+        return -self._group_sums(self.mean[:, None] * V)
+
+    def _add_rows(self, out: np.ndarray, of_group: np.ndarray) -> None:
+        """Add to each row what belongs to its group."""
+        for start, stop in even_blocks(len(out), max(1, PANEL_VALUES // out.shape[1])):
+            out[start:stop] += of_group[self._mask.groups[start:stop]]
 
     def mask_matmul(self, V: np.ndarray) -> np.ndarray:
         """M V."""

@@ -6,7 +6,16 @@ import numpy as np
 
 from nanfold import _kernels
 from nanfold._threads import add_blocks, even_blocks, n_threads, run_blocks
-from nanfold.observed.contract import PANEL_VALUES, Observed, as_block, as_pairs, held_out, pair_dots
+from nanfold.observed.contract import (
+    PANEL_VALUES,
+    Observed,
+    add_to_pass,
+    as_block,
+    as_pairs,
+    as_pass,
+    held_out,
+    pair_dots,
+)
 
 
 class DenseObserved(Observed):
@@ -94,6 +103,16 @@ class DenseObserved(Observed):
         """Y' U."""
         U = as_block(U, self.shape[0])
         return self._Y.T @ U if self.dtype == np.float64 else self._right(self._double, U)
+
+    def normal_pass(
+        self, W: np.ndarray, Q: np.ndarray, scale: np.ndarray, shift: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Z = diag(scale) Y W + diag(shift) Q and A = Y' diag(scale) Z, a block of rows after the other."""
+        W, Q, scale, shift = as_pass(W, Q, scale, shift, self.shape)
+        Z, A = np.empty_like(Q), np.zeros_like(W)
+        for start, stop in self.row_blocks():
+            add_to_pass(self._double(start, stop), slice(start, stop), W, Q, scale, shift, Z, A)
+        return Z, A
 
     def mask_matmul(self, V: np.ndarray) -> np.ndarray:
         """M V."""

@@ -7,7 +7,8 @@ from scipy import sparse
 
 from nanfold import _kernels
 from nanfold._threads import add_blocks, balanced_blocks, n_threads, run_blocks
-from nanfold.observed.contract import Observed, as_block, as_pairs, held_out, mirror_lower, over_pairs
+from nanfold.observed.contract import Observed, as_block, as_pairs, as_pass, held_out, mirror_lower, over_pairs
+from nanfold.observed.stored import StoredEntries
 
 
 class UnstoredObserved(Observed):
@@ -23,6 +24,7 @@ class UnstoredObserved(Observed):
         self.column_counts, sums = self._summaries()
         self.column_squares = self.column_counts
         self.mean = sums / self.column_counts if mean is None else mean
+        self._entries = self._centred_entries()
         self.row_squares = self._row_squares()
 
     @classmethod
@@ -32,12 +34,16 @@ class UnstoredObserved(Observed):
         new.__dict__.update(other.__dict__)
         new._X = sparse.csr_array((data, other._X.indices, other._X.indptr), shape=other.shape)
         new.mean = np.zeros(other.shape[1])
+        new._entries = new._centred_entries()
         new.row_squares = new._row_squares()
         return new
 
     @property
     def _stored(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         return self._X.indptr, self._X.indices, self._X.data
+
+    def _centred_entries(self) -> StoredEntries:
+        return StoredEntries(self._X, self.mean if self.mean.any() else None)
 
     def _summaries(self) -> tuple[np.ndarray, np.ndarray]:
         def block(start: int, stop: int) -> np.ndarray:
@@ -62,10 +68,7 @@ class UnstoredObserved(Observed):
 
     def matmul(self, V: np.ndarray) -> np.ndarray:
         """Y V."""
-        V = as_block(V, self.shape[1])
-        out = np.empty((self.shape[0], V.shape[1]))
-        run_blocks(lambda a, b: _kernels.stored_matmul(*self._stored, self.mean, V, out, a, b), self._blocks)
-        return out
+        return self._entries.matmul(as_block(V, self.shape[1]))
 
     def mask_matmul(self, V: np.ndarray) -> np.ndarray:
         """M V."""
@@ -76,14 +79,14 @@ class UnstoredObserved(Observed):
 
     def rmatmul(self, U: np.ndarray) -> np.ndarray:
         """Y' U."""
-        U = as_block(U, self.shape[0])
+        return self._entries.rmatmul(as_block(U, self.shape[0]))
 
-        def block(start: int, stop: int) -> np.ndarray:
-            out = np.zeros((self.shape[1], U.shape[1]))
-            _kernels.stored_rmatmul(*self._stored, self.mean, U, out, start, stop)
-            return out
-
-        return add_blocks(block, self._blocks)
+    def normal_pass(
+        self, W: np.ndarray, Q: np.ndarray, scale: np.ndarray, shift: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Z = diag(scale) Y W + diag(shift) Q and A = Y' diag(scale) Z, reading the rows once."""
+        W, Q, scale, shift = as_pass(W, Q, scale, shift, self.shape)
+        return self._entries.normal_pass(W, None, Q, scale, shift)
 
     def mask_rmatmul(self, U: np.ndarray) -> np.ndarray:
         """M' U."""
