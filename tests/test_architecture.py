@@ -21,6 +21,8 @@ LAYERS = (
     ("gram", "least_squares", "likelihood"),
     ("spectrum",),
     ("assist", "diagonal", "chunked", "datasets", "gp", "_clusterings"),
+    ("smoothing",),
+    ("correction",),
     ("components", "neighbors", "dropout"),
     ("pca",),
     ("representation",),

@@ -8,10 +8,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_digits
 
 import nanfold as nf
-from nanfold.assist import AssistedGram, InverseProbabilityGram, choose_rank, corrected_gram, fit_baseline
+from nanfold.assist import AssistedGram, InverseProbabilityGram, fit_baseline
+from nanfold.correction import choose_guess, corrected_gram
 from nanfold.gram import UnbiasedGram
 from nanfold.observation import Known, KnownFactors, observation_model
-from nanfold.observed import DenseObserved, observe
+from nanfold.observed import DenseObserved, Observed, observe
 from storages import STORAGES, build
 
 
@@ -123,13 +124,17 @@ def low_rank(rank: int, noise: float, n: int = 150, d: int = 120, seed: int = 0)
     return nf.datasets.hide(X, random_state=seed)
 
 
+def choose_rank(observed: Observed, seed: int = 0) -> int:
+    return choose_guess(observed, np.random.default_rng(seed), smooth=False).rank
+
+
 class TestRank:
     def test_found_where_it_is_planted(self):
-        assert choose_rank(observe(low_rank(4, 0.5)), np.random.default_rng(0)) == 4
+        assert choose_rank(observe(low_rank(4, 0.5))) == 4
 
     def test_none_in_noise(self):
         X = nf.datasets.hide(np.random.default_rng(0).standard_normal((80, 60)), random_state=0)
-        assert choose_rank(observe(X), np.random.default_rng(0)) == 0
+        assert choose_rank(observe(X)) == 0
 
     def test_unstored_and_dense_agree(self):
         from scipy import sparse
@@ -138,8 +143,8 @@ class TestRank:
         stored = sparse.csr_array(np.nan_to_num(H, nan=0.0))
         assert stored.nnz == np.isfinite(H).sum()
         ranks = {
-            choose_rank(observe(H), np.random.default_rng(1)),
-            choose_rank(observe(stored, missing="unstored"), np.random.default_rng(1)),
+            choose_rank(observe(H), 1),
+            choose_rank(observe(stored, missing="unstored"), 1),
         }
         assert ranks == {4}  # the nearest that is tried
 

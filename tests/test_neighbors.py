@@ -9,7 +9,8 @@ from scipy import sparse
 from sklearn.neighbors import NearestNeighbors
 
 from nanfold import neighbors
-from nanfold.assist import AssistedGram, InverseProbabilityGram, unbiased_gram
+from nanfold.assist import AssistedGram, InverseProbabilityGram
+from nanfold.correction import unbiased_gram
 from nanfold.datasets import hide
 from nanfold.diagonal import ShiftedGram
 from nanfold.gram import Gram, UnbiasedGram

@@ -13,6 +13,7 @@ _HOME = {
     "Dropouts": "nanfold.dropout",
     "GPLVM": "nanfold.gplvm",
     "PCA": "nanfold.pca",
+    "SmoothedGram": "nanfold.smoothing",
     "StructuredMask": "nanfold.observed",
     "TSNE": "nanfold.tsne",
     "UMAP": "nanfold.umap",
@@ -20,7 +21,7 @@ _HOME = {
     "corrected_neighbors": "nanfold.neighbors",
     "features_needed": "nanfold.gram",
     "nearest_neighbors": "nanfold.neighbors",
-    "unbiased_gram": "nanfold.assist",
+    "unbiased_gram": "nanfold.correction",
     "variance_bounds": "nanfold.gram",
 }
 _MODULES = ("baselines", "datasets", "observation", "pl", "pp", "tl")

@@ -3,18 +3,17 @@
 With a baseline L = U V' and its residual R = M * (Y - L), the estimate is that of L plus terms that R brings. It is
 unbiased whatever L is, and its variance is that of the residuals and not of the data, so a rough guess already helps.
 One sweep of ridge least squares from the leading eigenvectors gives the guess; a second sweep overfits small tables
-(``benchmarks/assist.py`` has the measurements behind every choice here).
+(``benchmarks/neighbour_recall.py --study`` has the measurements behind every choice here).
 """
 
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
-from sklearn.utils import check_random_state
 
-from nanfold.gram import Gram, UnbiasedGram
+from nanfold.gram import FormedGram, Gram, UnbiasedGram
 from nanfold.least_squares import solve_columns, solve_rows
-from nanfold.observation import Factorised, Known, ObservationModel, RankOne, observation_model
-from nanfold.observed import Observed, observe
+from nanfold.observation import Factorised, Known, ObservationModel
+from nanfold.observed import Observed
 from nanfold.observed.contract import pair_dots
 from nanfold.spectrum import eigenpairs
 
@@ -68,7 +67,6 @@ class AssistedGram(Gram):
 
     @property
     def residual_variance(self) -> float:
-        """The mean square of what the baseline leaves of the observed entries."""
         return float(self.residual.row_squares.sum() / self.observed.row_counts.sum())
 
     def __matmul__(self, W: np.ndarray) -> np.ndarray:
@@ -137,7 +135,7 @@ class AssistedGram(Gram):
         return out
 
 
-class InverseProbabilityGram(Gram):
+class InverseProbabilityGram(FormedGram):
     """The assisted Gram matrix that is exactly unbiased for known p: each residual is divided by its own p_is.
 
     d G_ij = sum_s (l_is + R_is / p_is)(l_js + R_js / p_js) off the diagonal, and
@@ -147,11 +145,8 @@ class InverseProbabilityGram(Gram):
 
     def __init__(self, observed: Observed, model: ObservationModel, U: np.ndarray, V: np.ndarray) -> None:
         n, d = observed.shape
-        self.shape = (n, n)
-        self.n_features = d
-        self.observed = observed
         residual = observed.residual(U, V)
-        self._dense = np.zeros((n, n))
+        dense = np.zeros((n, n))
         blocks = observed.row_blocks()
         lifted = {}
         for start, stop in blocks:
@@ -160,38 +155,19 @@ class InverseProbabilityGram(Gram):
             L = U[start:stop] @ V.T
             lifted[start] = L + R / p
             own = L**2 + 2.0 * L * R / p + np.where(M > 0, R**2 / p, 0.0)
-            self._dense[np.arange(start, stop), np.arange(start, stop)] = own.sum(axis=1)
+            dense[np.arange(start, stop), np.arange(start, stop)] = own.sum(axis=1)
         for start, stop in blocks:
             for other, end in blocks:
                 if other > start:
                     product = lifted[start] @ lifted[other].T
-                    self._dense[start:stop, other:end] = product
-                    self._dense[other:end, start:stop] = product.T
+                    dense[start:stop, other:end] = product
+                    dense[other:end, start:stop] = product.T
                 elif other == start:
-                    inside = self._dense[start:stop, start:stop]
+                    inside = dense[start:stop, start:stop]
                     diagonal = np.diag(inside).copy()
                     inside[:] = lifted[start] @ lifted[start].T
                     np.fill_diagonal(inside, diagonal)
-        self._dense /= d
-
-    def __matmul__(self, W: np.ndarray) -> np.ndarray:
-        """G W."""
-        return self._dense @ W
-
-    def diagonal(self) -> np.ndarray:
-        """The diagonal."""
-        return np.diag(self._dense).copy()
-
-    def toarray(self) -> np.ndarray:
-        """The dense matrix, n x n."""
-        return self._dense.copy()
-
-    def rows(self, start: int, stop: int) -> np.ndarray:
-        """Rows start:stop of the dense matrix."""
-        return self._dense[start:stop].copy()
-
-    def _off_diagonal(self, rows: np.ndarray, candidates: np.ndarray) -> np.ndarray:
-        return self._dense[rows[:, None], candidates]
+        super().__init__(observed, dense / d)
 
 
 def _probabilities(model: ObservationModel, start: int, stop: int) -> np.ndarray:
@@ -229,97 +205,46 @@ def fit_baseline(
     return solve_rows(observed, V, np.full(1, residual_variance)), V
 
 
-def choose_rank(observed: Observed, rng: np.random.Generator) -> int:
-    """The rank that predicts a tenth of the observed entries best, held out of the fit; 0 if none beats the mean.
+@dataclass(frozen=True)
+class HeldOut:
+    """Entries that were hidden to see how well they are predicted: rows, columns and centred values."""
+
+    rows: np.ndarray
+    columns: np.ndarray
+    values: np.ndarray
+
+    @classmethod
+    def draw(cls, observed: Observed, share: float, rng: np.random.Generator) -> "tuple[Observed, HeldOut]":
+        """Hide a share of the observed entries: the data without them, and what was hidden."""
+        training, *hidden = observed.hold_out(share, rng)
+        return training, cls(*hidden)
+
+    def error(self, predicted: np.ndarray | float) -> float:
+        """The mean squared error of predictions."""
+        return float(np.mean((self.values - predicted) ** 2))
+
+
+def best_rank(plain: UnbiasedGram, held: HeldOut, rng: np.random.Generator) -> tuple[int, float]:
+    """The rank of the baseline that predicts held-out entries best, and its error; 0 if none beats the mean.
 
     Parameters
     ----------
-    observed : the data
-    rng : which entries are held out
+    plain : the unbiased Gram matrix of the data without the entries held out
+    held : those entries
+    rng : for the eigensolver
     """
-    training, rows, columns, values = observed.hold_out(HELD_OUT, rng)
-    if not len(values):
-        return 0  # a table so small that nothing could be spared
-    gram = UnbiasedGram(training, RankOne().fit(training))
-    ranks = [rank for rank in RANKS if rank < min(observed.shape)]
-    best_rank, best_error = 0, float(np.mean(values**2))
-    vectors = np.empty((observed.shape[0], 0))
+    training = plain.observed
+    ranks = [rank for rank in RANKS if rank < min(training.shape)]
+    best, least = 0, held.error(0.0)
+    vectors = np.empty((training.shape[0], 0))
     for position, rank in enumerate(ranks):
         if vectors.shape[1] < rank:
             ahead = ranks[min(position + AHEAD, len(ranks) - 1)]
-            vectors = eigenpairs(gram, ahead, tol=1e-2, rng=rng).vectors
-        U, V = fit_baseline(training, gram, rank, rng, vectors)
-        error = float(np.mean((values - np.einsum("pa,pa->p", U[rows], V[columns])) ** 2))
-        if error < best_error:
-            best_rank, best_error = rank, error
-        elif best_rank:
+            vectors = eigenpairs(plain, ahead, tol=1e-2, rng=rng).vectors
+        U, V = fit_baseline(training, plain, rank, rng, vectors)
+        error = held.error(np.einsum("pa,pa->p", U[held.rows], V[held.columns]))
+        if error < least:
+            best, least = rank, error
+        elif best:
             break
-    return best_rank
-
-
-def check_assist(assist: Any, n: int, d: int) -> None:
-    """One sentence for an `assist` that cannot be."""
-    if isinstance(assist, str) and assist == "auto":
-        return
-    if isinstance(assist, int | np.integer) and not isinstance(assist, bool):
-        if 0 <= assist < min(n, d):
-            return
-        raise ValueError(f"assist={assist} must lie between 0 and min(n_samples, n_features) - 1 = {min(n, d) - 1}.")
-    raise ValueError(f"assist must be a rank, 0 for the unbiased Gram matrix alone, or 'auto'; it is {assist!r}.")
-
-
-def corrected_gram(plain: UnbiasedGram, assist: Any = "auto", *, rng: np.random.Generator) -> Gram:
-    """The unbiased Gram matrix as it is, or assisted.
-
-    Parameters
-    ----------
-    plain : the unbiased Gram matrix
-    assist : 0 for the unbiased Gram matrix alone, the rank of the baseline, or "auto": the rank that predicts held-out
-        entries best, and 0 for complete data and for counts whose zeros are inferred dropouts
-    rng : for the eigensolver and the held-out entries
-    """
-    observed = plain.observed
-    n, d = observed.shape
-    check_assist(assist, n, d)
-    rank = assist
-    if assist == "auto":
-        # Complete data need no help; under weights it is not known which entries could be held out.
-        settled = observed.complete or not observed.can_hold_out or min(n, d) < 3
-        rank = 0 if settled else choose_rank(observed, rng)
-    if rank == 0 or observed.complete:
-        return plain
-    U, V = fit_baseline(observed, plain, int(rank), rng)
-    return AssistedGram(observed, plain.model, U, V)
-
-
-def unbiased_gram(
-    X: Any,
-    mask: Any = None,
-    missing: str = "nan",
-    observation: Any = "rank-one",
-    center: bool = True,
-    assist: Any = 0,
-    random_state: Any = None,
-) -> Gram:
-    """The unbiased Gram matrix of data with holes.
-
-    Parameters
-    ----------
-    X : (n, d) array, table or sparse array
-    mask : True where observed; or a fitted ``Dropouts``; None if X itself shows its holes
-    missing : "nan" (NaN are holes) or "unstored" (what a sparse array does not store is a hole)
-    observation : the model of p_is: "rank-one", "rank-one-bounded", "homogeneous", "pairwise", an array of
-        probabilities, a pair of factors (c, g), or a model
-    center : subtract the mean of the observed entries from each feature
-    assist : 0 for the paper's estimator; the rank of a baseline that lowers its variance; or "auto"
-    random_state : seeds what "auto" holds out and the eigensolver behind the baseline
-
-    Returns
-    -------
-    UnbiasedGram or AssistedGram
-        With ``G @ V``, ``G.diagonal()``, ``G.toarray()`` and ``G.squared_distances()``; the first also with
-        ``G.variance()``, ``G.standard_error()`` and ``G.interval()``.
-    """
-    observed = observe(X, mask, missing, center=bool(center))
-    plain = UnbiasedGram(observed, observation_model(observation).fit(observed))
-    return corrected_gram(plain, assist, rng=np.random.default_rng(check_random_state(random_state).randint(2**31)))
+    return best, least

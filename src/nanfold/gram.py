@@ -65,6 +65,16 @@ class Gram(ABC):
         np.fill_diagonal(out, 0.0)
         return out
 
+    # Of the guess of the complete data that assists, where there is one: the rank of its low-rank part, and over how
+    # many neighbours it averages.
+    rank = 0
+    neighbors = 0
+
+    @property
+    def residual_variance(self) -> float:
+        """The mean square of what the guess leaves of the observed entries; 0 where there is none."""
+        return 0.0
+
     is_whole = False  # whether nothing is missing, so that G = YY' / d
 
     def factor(self) -> np.ndarray | None:
@@ -74,6 +84,35 @@ class Gram(ABC):
     def __repr__(self) -> str:
         n = self.shape[0]
         return f"<{n} x {n} {type(self).__name__} over {self.n_features} features>"
+
+
+class FormedGram(Gram):
+    """An estimate that is a dense matrix from the start."""
+
+    def __init__(self, observed: Observed, dense: np.ndarray) -> None:
+        self.observed = observed
+        self.shape = dense.shape
+        self.n_features = observed.shape[1]
+        self._dense = dense
+
+    def __matmul__(self, V: np.ndarray) -> np.ndarray:
+        """G V."""
+        return self._dense @ np.asarray(V, dtype=np.float64)
+
+    def diagonal(self) -> np.ndarray:
+        """The diagonal."""
+        return np.diag(self._dense).copy()
+
+    def toarray(self) -> np.ndarray:
+        """The dense matrix, n x n."""
+        return self._dense.copy()
+
+    def rows(self, start: int, stop: int) -> np.ndarray:
+        """Rows start:stop of the dense matrix."""
+        return self._dense[start:stop].copy()
+
+    def _off_diagonal(self, rows: np.ndarray, candidates: np.ndarray) -> np.ndarray:
+        return self._dense[rows[:, None], candidates]
 
 
 class UnbiasedGram(Gram):

@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 
 from nanfold import _kernels
 from nanfold._threads import even_blocks, n_threads, run_blocks
-from nanfold.assist import check_assist, corrected_gram
+from nanfold.correction import check_assist, corrected_gram
 from nanfold.gram import Gram, UnbiasedGram
 from nanfold.observation import observation_model
 from nanfold.observed import observe
@@ -71,7 +71,8 @@ def nearest_neighbors(
     mask : True where observed; or a fitted ``Dropouts``; None if X itself shows its holes
     missing : "nan" (NaN are holes) or "unstored" (what a sparse array does not store is a hole)
     observation : the model of the probability of being observed, as in :func:`nanfold.unbiased_gram`
-    assist : the rank of the baseline that lowers the variance of the distances, 0 for none, or "auto"
+    assist : the guess that lowers the variance of the distances: 0 for none, a rank, "low-rank" or "auto", as in
+        :func:`nanfold.unbiased_gram`
     center : subtract the mean of the observed entries from each feature
     candidates : as in :func:`corrected_neighbors`
     random_state : seed

@@ -8,8 +8,8 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.extmath import svd_flip
 from sklearn.utils.validation import check_is_fitted
 
-from nanfold.assist import AssistedGram, check_assist, corrected_gram
 from nanfold.components import N_FLIPS, check_n_components, leading_components, signflip_rank
+from nanfold.correction import check_assist, corrected_gram
 from nanfold.diagonal import check_diagonal, denoised
 from nanfold.gram import Gram, UnbiasedGram
 from nanfold.least_squares import solve_columns, solve_rows
@@ -48,9 +48,10 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     observation : str, array, pair of arrays or model
         The model of the probability of being observed: "rank-one", "rank-one-bounded", "homogeneous", "pairwise", an
         array of probabilities, a pair of factors (c, g), or a model of :mod:`nanfold.observation`.
-    assist : int or "auto"
-        The rank of the low-rank guess that assists the Gram matrix: 0 for the unbiased Gram matrix alone, or "auto" for
-        the rank that predicts held-out entries best (0 for complete data and for counts with inferred dropouts).
+    assist : int, "auto" or "low-rank"
+        The guess that assists the Gram matrix: 0 for none, the unbiased Gram matrix alone; a rank; "low-rank" for the
+        rank that predicts held-out entries best; or "auto", which also tries averages over neighbours where dense
+        arrays of the data's size are small. None for complete data and for counts with inferred dropouts.
     diagonal : {"unbiased", "denoised"}
         Whether the diagonal of the Gram matrix is its estimate, or that of its low-rank approximation, for noise that
         differs between samples.
@@ -80,7 +81,9 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     residual_variance_ : float
         The variance of one entry outside of the kept components, which sets the ridge for rows with holes.
     assist_ : int
-        The rank of the baseline; 0 for none.
+        The rank of the low-rank guess; 0 for none.
+    assist_neighbors_ : int
+        Over how many neighbours the guess averages; 0 if it does not.
     eigen_residuals_ : (n_components_,) array
         |G u - lambda u| / |lambda| of each eigenpair.
     n_iter_ : int
@@ -165,7 +168,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             raise ValueError("X does not vary: every observed entry equals the mean of its column.")
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         gram = corrected_gram(plain, self.assist, rng=rng)
-        self.assist_ = gram.rank if isinstance(gram, AssistedGram) else 0
+        self.assist_, self.assist_neighbors_ = gram.rank, gram.neighbors
         return Estimate(gram, plain, rng)
 
     def _decompose(self, estimate: Estimate) -> tuple[np.ndarray, Gram]:
@@ -196,9 +199,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             left = 0.0
         # The ridge must not vanish with what is left, or rows with fewer entries than components have no answer.
         self.residual_variance_ = max(left, float(pairs.values[_varying(pairs.values, observed)][-1])) / n
-        if isinstance(gram, AssistedGram):
-            # Beyond the baseline's rank the eigenvalues are mostly noise, which leaves too little.
-            self.residual_variance_ = max(self.residual_variance_, gram.residual_variance)
+        # Beyond the baseline's rank the eigenvalues are mostly noise, which leaves too little.
+        self.residual_variance_ = max(self.residual_variance_, gram.residual_variance)
         self.n_samples_, self.n_components_ = n, k
         self.noise_variance_ = d * left / ((n - 1) * max(min(n, d) - k, 1))
         components = _loadings(observed, pairs, self.residual_variance_)

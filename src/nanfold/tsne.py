@@ -34,8 +34,8 @@ initial_momentum, final_momentum, max_step_norm, negative_gradient_method, n_job
         Whether holes are NaN, or what a sparse array does not store.
     observation : str, array, pair of arrays or model
         The model of the probability of being observed, as in :class:`nanfold.PCA`.
-    assist : int or "auto"
-        The rank of the low-rank guess that assists the Gram matrix, as in :class:`nanfold.PCA`.
+    assist : int, "auto" or "low-rank"
+        The guess of the complete data that assists the Gram matrix, as in :class:`nanfold.PCA`.
     diagonal : {"unbiased", "denoised"}
         The diagonal of the Gram matrix, as in :class:`nanfold.PCA`.
     center : bool

@@ -1,0 +1,129 @@
+"""Which corrected Gram matrix: the unbiased one as it is, or assisted by a guess, and how the guess is chosen."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from nanfold.assist import HELD_OUT, AssistedGram, HeldOut, best_rank, fit_baseline
+from nanfold.gram import Gram, UnbiasedGram
+from nanfold.observation import RankOne, observation_model
+from nanfold.observed import Observed, observe
+from nanfold.smoothing import neighborhood, no_rank, smoothable, smoothed, smoothed_gram
+
+RULES = ("auto", "low-rank")
+# Smoothing must lower the held-out error by so much to be worth its dense arrays.
+WORTHWHILE = 0.98
+
+
+@dataclass(frozen=True)
+class Guess:
+    """The chosen baseline: its rank, and what is smoothed over neighbours.
+
+    Attributes
+    ----------
+    rank : of the low-rank part, or of that which neighbours are found by
+    upon : None for no smoothing; else the rank of what is smoothed upon, `rank` or 0
+    """
+
+    rank: int
+    upon: int | None = None
+
+
+def choose_guess(observed: Observed, rng: np.random.Generator, *, smooth: bool) -> Guess:
+    """The baseline that predicts held-out entries best; rank 0 without smoothing if none beats the mean.
+
+    Parameters
+    ----------
+    observed : the data
+    rng : which entries are held out, and the eigensolver
+    smooth : whether averages over neighbours are tried, where the data are small enough for dense arrays
+    """
+    training, held = HeldOut.draw(observed, HELD_OUT, rng)
+    if not len(held.values):
+        return Guess(0)  # a table so small that nothing could be spared
+    plain = UnbiasedGram(training, RankOne().fit(training))
+    rank, error = best_rank(plain, held, rng)
+    best, least = Guess(rank), WORTHWHILE * error
+    if smooth and smoothable(training):
+        low_rank, squared = neighborhood(plain, rank, rng)
+        for basis in [no_rank(training), low_rank][: 2 if rank else 1]:
+            error = held.error(smoothed(training, basis, squared)[0][held.rows, held.columns])
+            if error < least:
+                best, least = Guess(rank, basis.rank), error
+    return best
+
+
+def check_assist(assist: Any, n: int, d: int) -> None:
+    """One sentence for an `assist` that cannot be."""
+    if isinstance(assist, str) and assist in RULES:
+        return
+    if isinstance(assist, int | np.integer) and not isinstance(assist, bool):
+        if 0 <= assist < min(n, d):
+            return
+        raise ValueError(f"assist={assist} must lie between 0 and min(n_samples, n_features) - 1 = {min(n, d) - 1}.")
+    raise ValueError(
+        f"assist must be a rank, 0 for the unbiased Gram matrix alone, 'auto' or 'low-rank'; it is {assist!r}."
+    )
+
+
+def corrected_gram(plain: UnbiasedGram, assist: Any = "auto", *, rng: np.random.Generator) -> Gram:
+    """The unbiased Gram matrix as it is, or assisted.
+
+    Parameters
+    ----------
+    plain : the unbiased Gram matrix
+    assist : 0 for the unbiased Gram matrix alone; the rank of a low-rank baseline; "low-rank" for the rank that
+        predicts held-out entries best; or "auto", which also tries averages over neighbours where dense arrays of the
+        data's size are small. Both are 0 for complete data and for counts whose zeros are inferred dropouts.
+    rng : for the eigensolver and the held-out entries
+    """
+    observed = plain.observed
+    n, d = observed.shape
+    check_assist(assist, n, d)
+    if isinstance(assist, str):
+        # Complete data need no help; under weights it is not known which entries could be held out.
+        settled = observed.complete or not observed.can_hold_out or min(n, d) < 3
+        guess = Guess(0) if settled else choose_guess(observed, rng, smooth=assist == "auto")
+    else:
+        guess = Guess(int(assist))
+    if guess.upon is not None:
+        return smoothed_gram(plain, guess.rank, guess.upon, rng)
+    if guess.rank == 0 or observed.complete:
+        return plain
+    return AssistedGram(observed, plain.model, *fit_baseline(observed, plain, guess.rank, rng))
+
+
+def unbiased_gram(
+    X: Any,
+    mask: Any = None,
+    missing: str = "nan",
+    observation: Any = "rank-one",
+    center: bool = True,
+    assist: Any = 0,
+    random_state: Any = None,
+) -> Gram:
+    """The unbiased Gram matrix of data with holes.
+
+    Parameters
+    ----------
+    X : (n, d) array, table or sparse array
+    mask : True where observed; or a fitted ``Dropouts``; None if X itself shows its holes
+    missing : "nan" (NaN are holes) or "unstored" (what a sparse array does not store is a hole)
+    observation : the model of p_is: "rank-one", "rank-one-bounded", "homogeneous", "pairwise", an array of
+        probabilities, a pair of factors (c, g), or a model
+    center : subtract the mean of the observed entries from each feature
+    assist : 0 for the paper's estimator; the rank of a baseline that lowers its variance; "low-rank" to choose that
+        rank; or "auto" to choose between ranks and averages over neighbours
+    random_state : seeds what is held out and the eigensolver behind the baseline
+
+    Returns
+    -------
+    UnbiasedGram, AssistedGram or SmoothedGram
+        With ``G @ V``, ``G.diagonal()``, ``G.toarray()`` and ``G.squared_distances()``; the first also with
+        ``G.variance()``, ``G.standard_error()`` and ``G.interval()``.
+    """
+    observed = observe(X, mask, missing, center=bool(center))
+    plain = UnbiasedGram(observed, observation_model(observation).fit(observed))
+    return corrected_gram(plain, assist, rng=np.random.default_rng(check_random_state(random_state).randint(2**31)))
