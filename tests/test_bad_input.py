@@ -248,7 +248,7 @@ BAD: dict[str, tuple[Callable[[], object], str]] = {
     "unknown solver": (pca(table(), solver="lanczos"), "solver must be 'auto', 'exact' or 'krylov'; it is 'lanczos'"),
     "unknown solver for all components": (pca(table(), n_components=None, solver="qr"), "solver must be .* it is 'qr'"),
     "too large an assist": (pca(table(), assist=8), r"assist=8 must lie between 0 and .* = 7"),
-    "unknown assist": (pca(table(), assist="much"), "assist must be a rank, 0 .* or 'auto'; it is 'much'"),
+    "unknown assist": (pca(table(), assist="much"), "assist must be a rank, 0 .* 'auto' or 'low-rank'; it is 'much'"),
     "no products at all": (pca(table(40, 30), solver="krylov", max_iter=0), "max_iter=0 products cannot give 2 eigenp"),
 }
 
