@@ -14,6 +14,7 @@ from nanfold.components import (
     share_of_variance,
     signflip_rank,
 )
+from nanfold.diagonal import ShiftedGram
 
 
 def planted(rank: int, n: int = 120, d: int = 300, strength: float = 3.0, holes: float = 0.4) -> np.ndarray:
@@ -162,6 +163,12 @@ class TestNumbers:
         assert len(leading(gram, most).values) == most
         with pytest.raises(ValueError, match=rf"n_components={most + 1} .* choose at most {most}"):
             leading(gram, most + 1)
+
+    @pytest.mark.parametrize("n_components", [1, 0.5, "cng", "all", None])
+    def test_every_eigenvalue_is_negative(self, n_components):
+        gram = ShiftedGram(gram_of(planted(3)), np.full(120, -1e4))
+        with pytest.raises(ValueError, match=r"nothing to keep: every eigenvalue .* is negative; more of X must"):
+            leading(gram, n_components)
 
     @pytest.mark.parametrize("sparse", [False, True])
     def test_components_without_variance_are_zero_and_not_an_error(self, sparse):

@@ -12,6 +12,7 @@ from sklearn.datasets import make_blobs
 from sklearn.metrics import adjusted_rand_score
 
 import nanfold as nf
+from nanfold.diagonal import ShiftedGram
 
 N = 120
 
@@ -110,6 +111,51 @@ def test_a_sample_that_shares_nothing(data, name):
         make(name).fit(H)
 
 
+@pytest.mark.parametrize(("name", "parameter"), [("TSNE", "initialization"), ("UMAP", "init")])
+class TestStarts:
+    @pytest.mark.parametrize(
+        ("start", "given"),
+        [
+            ("best", "'best'"),
+            (None, "None"),
+            (np.zeros((N, 3)), r"of shape \(120, 3\)"),
+            (np.zeros((3, 2)), r"of shape \(3, 2\)"),
+            (np.full((N, 2), np.nan), r"of shape \(120, 2\)"),
+        ],
+        ids=["word", "none", "too wide", "too few rows", "NaN"],
+    )
+    def test_refusals(self, data, name, parameter, start, given):
+        message = (
+            rf"{parameter} must be 'pca', 'random', 'spectral' or a finite array of shape \(120, 2\); it is {given}"
+        )
+        with pytest.raises(ValueError, match=message):
+            make(name, **{parameter: start}).fit(data[0][:N])
+
+    def test_too_few_components_to_start_from(self, data, name, parameter):
+        with pytest.raises(ValueError, match="has 1 components, too few to start 2 dimensions"):
+            make(name, **{parameter: "pca"}, representation=1).fit(data[0][:N])
+
+    def test_given_positions(self, data, name, parameter):
+        positions = np.random.default_rng(0).normal(size=(N, 2))
+        one, other = (make(name, **{parameter: p}).fit(data[0][:N]).embedding_ for p in (positions, positions + 1e-3))
+        assert np.isfinite(one).all()
+        assert not np.array_equal(one, other)
+
+    @pytest.mark.parametrize("n_components", [0, -1, 1.5, "2", None, True])
+    def test_dimensions_out_of_range(self, data, name, parameter, n_components):
+        with pytest.raises(ValueError, match="n_components must be a whole number of at least 1; it is"):
+            make(name, n_components=n_components).fit(data[0][:N])
+
+
+@pytest.mark.parametrize("name", ["TSNE", "UMAP", "GPLVM"])
+def test_every_eigenvalue_is_negative(data, name, monkeypatch):
+    """A corrected Gram matrix with nothing to embed is refused, and none of it is clipped to something."""
+    negative = np.full(N, -1e6)
+    monkeypatch.setattr("nanfold.pca.corrected_gram", lambda plain, *given, **options: ShiftedGram(plain, negative))
+    with pytest.raises(ValueError, match="every eigenvalue of the corrected Gram matrix is negative; more of X"):
+        make(name).fit(data[0][:N])
+
+
 class TestTSNE:
     def test_starts_from_the_corrected_pca(self, data):
         H = data[0][:N]
@@ -122,22 +168,14 @@ class TestTSNE:
         assert make("TSNE").fit(data[0][:40]).perplexity_ == 13.0
         assert make("TSNE").fit(data[0][:N]).perplexity_ == 30.0
 
-    @pytest.mark.parametrize("perplexity", [40, 0, -3, "many"])
+    @pytest.mark.parametrize("perplexity", [40, 0.9, 0, -3, "many", None, np.nan])
     def test_perplexity_out_of_range(self, data, perplexity):
-        with pytest.raises(ValueError, match=r"perplexity=.* is out of range: with 120 samples .* 39.67"):
+        with pytest.raises(ValueError, match=r"perplexity=.* is out of range: with 120 samples .* 1 and 39.67"):
             make("TSNE", perplexity=perplexity).fit(data[0][:N])
 
     @pytest.mark.parametrize("start", ["random", "spectral"])
     def test_other_starts(self, data, start):
         assert ari(make("TSNE", initialization=start).fit(data[0][:N]).embedding_, data[1][:N]) > 0.9
-
-    def test_unknown_start(self, data):
-        with pytest.raises(ValueError, match="initialization must be"):
-            make("TSNE", initialization="best").fit(data[0][:N])
-
-    def test_too_few_components_to_start_from(self, data):
-        with pytest.raises(ValueError, match="has 1 components, too few to start 2 dimensions"):
-            make("TSNE", representation=1).fit(data[0][:N])
 
     def test_corrected_neighbours(self, data):
         fitted = make("TSNE", neighbors="corrected").fit(data[0][:N])
@@ -146,9 +184,9 @@ class TestTSNE:
 
 
 class TestUMAP:
-    @pytest.mark.parametrize("n_neighbors", [1, 120, 500])
+    @pytest.mark.parametrize("n_neighbors", [1, 120, 500, 3.5, "many", None])
     def test_neighbours_out_of_range(self, data, n_neighbors):
-        with pytest.raises(ValueError, match=r"n_neighbors=\d+ is out of range: with 120 samples .* 2 and 119"):
+        with pytest.raises(ValueError, match=r"n_neighbors=.* is out of range: with 120 samples .* 2 and 119"):
             make("UMAP", n_neighbors=n_neighbors).fit(data[0][:N])
 
     def test_corrected_neighbours(self, data):
@@ -215,6 +253,15 @@ class TestGPLVM:
         with pytest.raises(ValueError, match="must be between 1 and the number of samples, 120"):
             make("GPLVM", inducing=inducing).fit(data[0][:N])
 
+    @pytest.mark.parametrize("kernel", ["rbf-ard", "matern32", "matern52", "linear", "rbf+linear"])
+    def test_other_kernels(self, data, kernel):
+        fitted = _fit(make("GPLVM", kernel=kernel, max_iter=5), data[0][:N])
+        assert "+".join(type(part).__name__ for part in getattr(fitted.kernel_, "parts", [fitted.kernel_])).lower() == (
+            kernel.removesuffix("-ard")
+        )
+        assert np.size(getattr(fitted.kernel_, "lengthscale", 1.0)) == (2 if kernel.endswith("-ard") else 1)
+        assert ari(fitted.embedding_, data[1][:N]) > 0.95
+
     def test_unknown_kernel(self, data):
-        with pytest.raises(ValueError, match="kernel"):
+        with pytest.raises(ValueError, match=r"kernel='cubic' is not known; take one of rbf, .* joined by"):
             make("GPLVM", kernel="cubic").fit(data[0][:N])

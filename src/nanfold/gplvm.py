@@ -27,8 +27,9 @@ class GPLVM(OnCorrectedScores):
     ----------
     n_components : int
         Latent dimensions.
-    kernel : {"rbf", "ard", "linear", "matern32", "matern52"}, a sum of them such as "rbf+linear", or a kernel
-        The covariance; a kernel of :mod:`nanfold.gp.kernels` brings its own starting values.
+    kernel : {"rbf", "matern32", "matern52", "linear"}, a sum such as "rbf+linear", or a kernel
+        The covariance; "rbf-ard" (or "-ard" behind either Matern) has a lengthscale for each component. A kernel of
+        :mod:`nanfold.gp.kernels` brings its own starting values.
     inducing : "auto", int, array or None
         None for the exact objective; a number of inducing inputs for the sparse bound, whose cost grows linearly with
         the samples; "auto" is exact up to 1500 samples and 100 inducing inputs beyond.

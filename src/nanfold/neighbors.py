@@ -146,7 +146,7 @@ def corrected_neighbors(
 
 def check_n_neighbors(n_neighbors: Any, n: int) -> None:
     """One sentence for a number of neighbours that cannot be."""
-    if not _whole(n_neighbors) or n_neighbors < 1:
+    if not is_whole_number(n_neighbors) or n_neighbors < 1:
         raise ValueError(f"n_neighbors must be a whole number of at least 1; it is {n_neighbors!r}.")
     if n_neighbors >= n:
         raise ValueError(
@@ -158,7 +158,7 @@ def check_candidates(candidates: Any, n_neighbors: int, n: int) -> None:
     """One sentence for a number of candidates that cannot be."""
     if candidates is None or (isinstance(candidates, str) and candidates == "auto"):
         return
-    if not _whole(candidates) or not n_neighbors <= candidates < n:
+    if not is_whole_number(candidates) or not n_neighbors <= candidates < n:
         raise ValueError(
             f"candidates must be 'auto', None to look at every pair, or a whole number between n_neighbors="
             f"{n_neighbors} and n_samples - 1 = {n - 1}; it is {candidates!r}."
@@ -171,7 +171,8 @@ def check_scores(scores: np.ndarray | None, n: int) -> None:
         raise ValueError(f"scores must have one row for each of the {n} samples; their shape is {np.shape(scores)}.")
 
 
-def _whole(number: Any) -> bool:
+def is_whole_number(number: Any) -> bool:
+    """Whether it is an integer, and not True or False."""
     return isinstance(number, int | np.integer) and not isinstance(number, bool)
 
 

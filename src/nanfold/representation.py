@@ -7,6 +7,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from nanfold.gram import Gram
+from nanfold.neighbors import is_whole_number
 from nanfold.observed.checks import check_shared_features
 from nanfold.pca import PCA
 
@@ -110,16 +111,37 @@ def components_of(representation: Any, shape: tuple[int, ...]) -> Any:
     return min(LEADING_COMPONENTS, *shape)
 
 
-def initial_positions(initialization: Any, scores: np.ndarray, n_components: int) -> Any:
-    """The corrected PCA's leading scores for "pca", and whatever else was given as it is."""
-    if not (isinstance(initialization, str) and initialization == "pca"):
-        return initialization
-    if scores.shape[1] < n_components:
-        raise ValueError(
-            f"The corrected PCA has {scores.shape[1]} components, too few to start {n_components} dimensions from; "
-            "lower n_components or choose another initialisation."
-        )
-    return np.ascontiguousarray(scores[:, :n_components])
+def initial_positions(name: str, initialization: Any, scores: np.ndarray, n_components: int) -> Any:
+    """The corrected PCA's leading scores for "pca"; "random" and "spectral" as they are; a given array, checked.
+
+    Parameters
+    ----------
+    name : of the parameter, for the error
+    initialization : its value
+    scores : the corrected scores
+    n_components : dimensions of the embedding
+    """
+    shape = (len(scores), n_components)
+    if isinstance(initialization, str):
+        if initialization in ("random", "spectral"):
+            return initialization
+        if initialization == "pca":
+            if scores.shape[1] < n_components:
+                raise ValueError(
+                    f"The corrected PCA has {scores.shape[1]} components, too few to start {n_components} dimensions "
+                    "from; lower n_components or choose another initialisation."
+                )
+            return np.ascontiguousarray(scores[:, :n_components])
+    elif np.shape(initialization) == shape and np.all(np.isfinite(initialization)):
+        return np.array(initialization, dtype=np.float64)
+    given = repr(initialization) if np.ndim(initialization) == 0 else f"of shape {np.shape(initialization)}"
+    raise ValueError(f"{name} must be 'pca', 'random', 'spectral' or a finite array of shape {shape}; it is {given}.")
+
+
+def check_dimensions(n_components: Any) -> None:
+    """One sentence for a number of dimensions that cannot be."""
+    if not is_whole_number(n_components) or n_components < 1:
+        raise ValueError(f"n_components must be a whole number of at least 1; it is {n_components!r}.")
 
 
 def check_neighbors_source(neighbors: str) -> None:

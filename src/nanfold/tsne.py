@@ -1,5 +1,6 @@
 """t-SNE of data with holes: the corrected representation, then openTSNE."""
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,7 @@ from sklearn.utils import check_random_state
 
 from nanfold.gram import Gram
 from nanfold.neighbors import corrected_neighbors
-from nanfold.representation import OnCorrectedScores, check_neighbors_source, initial_positions
+from nanfold.representation import OnCorrectedScores, check_dimensions, check_neighbors_source, initial_positions
 
 # openTSNE looks at this many neighbours for every unit of perplexity.
 NEIGHBORS_PER_PERPLEXITY = 3
@@ -125,29 +126,27 @@ initial_momentum, final_momentum, max_step_norm, negative_gradient_method, n_job
 
     def _checked_perplexity(self, n: int) -> float:
         most = (n - 1) / NEIGHBORS_PER_PERPLEXITY
+        least = min(1.0, most)  # no distribution has less; but three samples or fewer have no more
         if isinstance(self.perplexity, str) and self.perplexity == "auto":
             return min(DEFAULT_PERPLEXITY, most)
-        if isinstance(self.perplexity, str) or not 0 < self.perplexity <= most:
+        if not isinstance(self.perplexity, Real) or not least <= self.perplexity <= most:
             raise ValueError(
-                f"perplexity={self.perplexity!r} is out of range: with {n} samples it must be 'auto' or lie between 0 "
-                f"and {most:.4g}, a third of the other samples."
+                f"perplexity={self.perplexity!r} is out of range: with {n} samples it must be 'auto' or lie between "
+                f"{least:.4g} and {most:.4g}, a third of the other samples."
             )
         return float(self.perplexity)
 
     def _embed(self, scores: np.ndarray, gram: Gram) -> None:
         import openTSNE
 
+        check_dimensions(self.n_components)
         check_neighbors_source(self.neighbors)
         self.perplexity_ = self._checked_perplexity(len(scores))
         # Seeds for the library, which draws from them in several places.
         seed = int(check_random_state(self.random_state).randint(2**31))
-        start = initial_positions(self.initialization, scores, self.n_components)
+        start = initial_positions("initialization", self.initialization, scores, self.n_components)
         if isinstance(start, np.ndarray):
             start = openTSNE.initialization.rescale(start, target_std=1e-4)
-        elif isinstance(start, str):
-            make = {"random": openTSNE.initialization.random, "spectral": None}
-            if start not in make:
-                raise ValueError(f"initialization must be 'pca', 'random', 'spectral' or an array; it is {start!r}.")
         affinities = self._affinities(scores, gram, seed)
         settings = {name: getattr(self, name) for name in self._of_the_library}
         method = openTSNE.TSNE(self.n_components, perplexity=self.perplexity_, random_state=seed, **settings)

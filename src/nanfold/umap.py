@@ -8,8 +8,8 @@ from scipy.spatial.distance import cdist
 from sklearn.utils import check_random_state
 
 from nanfold.gram import Gram
-from nanfold.neighbors import corrected_neighbors
-from nanfold.representation import OnCorrectedScores, check_neighbors_source, initial_positions
+from nanfold.neighbors import corrected_neighbors, is_whole_number
+from nanfold.representation import OnCorrectedScores, check_dimensions, check_neighbors_source, initial_positions
 
 # Up to this many samples umap-learn works from all distances itself; beyond, it needs an index to place new rows.
 SMALL_SAMPLES = 4096
@@ -134,10 +134,12 @@ negative_sample_rate, a, b, densmap, dens_lambda, dens_frac, dens_var_shift, n_j
     )
 
     def _check(self, n: int) -> None:
+        check_dimensions(self.n_components)
         check_neighbors_source(self.neighbors)
-        if not 2 <= self.n_neighbors < n:
+        if not is_whole_number(self.n_neighbors) or not 2 <= self.n_neighbors < n:
             raise ValueError(
-                f"n_neighbors={self.n_neighbors} is out of range: with {n} samples it must lie between 2 and {n - 1}."
+                f"n_neighbors={self.n_neighbors!r} is out of range: with {n} samples it must be a whole number between "
+                f"2 and {n - 1}."
             )
 
     def _embed(self, scores: np.ndarray, gram: Gram) -> None:
@@ -152,7 +154,7 @@ negative_sample_rate, a, b, densmap, dens_lambda, dens_frac, dens_var_shift, n_j
         if self.random_state is not None:
             seed = int(check_random_state(self.random_state).randint(2**31))
         settings: dict[str, Any] = {name: getattr(self, name) for name in self._of_the_library}
-        settings["init"] = initial_positions(self.init, scores, self.n_components)
+        settings["init"] = initial_positions("init", self.init, scores, self.n_components)
         settings["n_jobs"] = self.n_jobs if seed is None else 1
         X = scores
         self._training_scores = None

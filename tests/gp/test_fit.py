@@ -197,6 +197,8 @@ def test_progress_is_one_line_on_standard_error(data, capsys):
         ({"kernel": RBF(1, [1, 2, 3])}, ValueError, "lengthscale has 3 entries for 2 components"),
         ({"inducing": 21}, ValueError, "inducing=21 must be between 1 and the number of samples, 20"),
         ({"inducing": 0}, ValueError, "inducing=0 must be between 1 and the number of samples, 20"),
+        ({"inducing": 2.5}, ValueError, "inducing must be None, a whole number or a matrix of positions; it is 2.5"),
+        ({"inducing": True}, ValueError, "inducing must be None, a whole number .*; it is True"),
         ({"inducing": np.zeros((21, 2))}, ValueError, "inducing has 21 rows, more than the 20 samples"),
         ({"inducing": np.zeros((3, 4))}, ValueError, r"inducing must be a finite matrix with 2 columns.*\(3, 4\)"),
         ({"X": np.zeros((20, 3))}, ValueError, r"X must be finite and of shape \(20, 2\); it is of shape \(20, 3\)"),

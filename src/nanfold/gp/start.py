@@ -82,12 +82,14 @@ def initial_noise(factor: Factor, explained: float) -> float:
 
 def initial_inducing(inducing: int | ArrayLike, X: Array, rng: np.random.RandomState) -> Array:
     """Return the inducing inputs: as given, or the centres of a k-means of X with that many clusters."""
-    if isinstance(inducing, (int, np.integer)):
+    if isinstance(inducing, (int, np.integer)) and not isinstance(inducing, bool):
         if inducing < 1 or inducing > len(X):
             raise ValueError(f"inducing={inducing} must be between 1 and the number of samples, {len(X)}.")
         if inducing == len(X):
             return X.copy()
         return _centres(X, X[rng.choice(len(X), inducing, replace=False)])
+    if np.ndim(inducing) == 0:
+        raise ValueError(f"inducing must be None, a whole number or a matrix of positions; it is {inducing!r}.")
     U = np.array(inducing, dtype=np.float64)
     if U.ndim != 2 or U.shape[1] != X.shape[1] or len(U) == 0 or not np.all(np.isfinite(U)):
         raise ValueError(f"inducing must be a finite matrix with {X.shape[1]} columns, not of shape {U.shape}.")
