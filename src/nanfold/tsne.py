@@ -1,6 +1,5 @@
 """t-SNE of data with holes: the corrected representation, then openTSNE."""
 
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -129,7 +128,7 @@ initial_momentum, final_momentum, max_step_norm, negative_gradient_method, n_job
         least = min(1.0, most)  # no distribution has less; but three samples or fewer have no more
         if isinstance(self.perplexity, str) and self.perplexity == "auto":
             return min(DEFAULT_PERPLEXITY, most)
-        if not isinstance(self.perplexity, Real) or not least <= self.perplexity <= most:
+        if not isinstance(self.perplexity, int | float | np.number) or not least <= self.perplexity <= most:
             raise ValueError(
                 f"perplexity={self.perplexity!r} is out of range: with {n} samples it must be 'auto' or lie between "
                 f"{least:.4g} and {most:.4g}, a third of the other samples."
