@@ -138,12 +138,18 @@ def leading_components(
 
 
 def _count(values: np.ndarray, gram: Gram, n_components: Any) -> int:
-    positive = int(np.sum(values >= -_rounding(values, gram)))
+    positive = _not_negative(values, gram)
     if n_components is None or n_components == "all":
-        return _at_least_one(positive, "no eigenvalue of the corrected Gram matrix is positive")
+        return positive
     if n_components == "cng":
         return min(cng(values), positive)
     return share_of_variance(values[:positive], float(gram.diagonal().sum()), float(n_components))
+
+
+def _not_negative(values: np.ndarray, gram: Gram) -> int:
+    """How many eigenvalues are not negative; an error if all are."""
+    count = int(np.sum(values >= -_rounding(values, gram)))
+    return _at_least_one(count, "every eigenvalue of the corrected Gram matrix is negative")
 
 
 def _at_least_one(count: int, reason: str) -> int:
@@ -164,7 +170,7 @@ def _first(pairs: Eigenpairs, k: int) -> Eigenpairs:
 
 def _real(pairs: Eigenpairs, gram: Gram, asked: int) -> Eigenpairs:
     """All of them, or an error if some are negative."""
-    positive = int(np.sum(pairs.values >= -_rounding(pairs.values, gram)))
+    positive = _not_negative(pairs.values, gram)
     if positive < asked:
         raise ValueError(
             f"n_components={asked} asks for more than the data can give: only {positive} eigenvalues of the corrected "
