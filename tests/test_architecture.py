@@ -41,7 +41,7 @@ HEIGHT = {place: height for height, layer in enumerate(LAYERS) for place in laye
 # themselves imported only when they are needed.
 HEAVY = {"umap", "openTSNE", "pandas", "anndata", "scanpy", "matplotlib"}
 HEAVY |= {"h5py", "pyarrow", "dask", "distributed", "torch"}
-DRAWS = {"demo.pictures"}
+DRAWS = {"demo.pictures", "paper.figures"}
 
 
 def name_of(path: Path) -> str:
