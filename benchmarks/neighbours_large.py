@@ -2,7 +2,7 @@
 
 Each size runs in a process of its own, so that its peak memory is its own. Run from the root of a checkout:
 
-    python benchmarks/neighbours_large.py [--samples 20000,50000] [--features 500] [--neighbors 15]
+    python benchmarks/neighbours_large.py [--samples 20000] [--features 500] [--neighbors 15]
 """
 
 import argparse
@@ -57,7 +57,7 @@ def run_one(n: int, d: int, k: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--samples", default="20000,50000")
+    parser.add_argument("--samples", default="20000")
     parser.add_argument("--features", type=int, default=500)
     parser.add_argument("--neighbors", type=int, default=15)
     parser.add_argument("--one", type=int, help=argparse.SUPPRESS)

@@ -33,16 +33,16 @@ DARK = Theme(ink="#e6e8eb", faint="#4a5058", paper="#14171a", blue="#56b4e9", or
 def save(found: Comparison, folder: Path) -> None:
     """Write clusters and features into the folder, as svg and as png on light and on dark."""
     for name, draw in (("clusters", clusters), ("features", features)):
-        with _style(LIGHT):
+        with style(LIGHT):
             draw(found, LIGHT).savefig(folder / f"{name}.svg", metadata={"Date": None})
             draw(found, LIGHT).savefig(folder / f"{name}.png", dpi=140)
-        with _style(DARK):
+        with style(DARK):
             draw(found, DARK).savefig(folder / f"{name}-dark.png", dpi=140)
 
 
 def inline(draw: Callable[[Theme], Figure], salt: str) -> str:
     """A picture as an svg element for the page, with identifiers that differ by `salt`."""
-    with _style(LIGHT), matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": salt}):
+    with style(LIGHT), matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": salt}):
         out = io.StringIO()
         draw(LIGHT).savefig(out, format="svg", transparent=True, metadata={"Date": None})
     svg = out.getvalue()
@@ -108,7 +108,8 @@ def _scores(axes: Any, found: Comparison, name: str, theme: Theme) -> None:
     axes.set(xlim=(-reach[0], reach[0]), ylim=(-reach[1], reach[1]))
 
 
-def _style(theme: Theme) -> Any:
+def style(theme: Theme) -> Any:
+    """Matplotlib's settings in the colours of a theme, as a context."""
     return matplotlib.rc_context(
         {
             "font.size": 10,
