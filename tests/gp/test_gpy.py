@@ -1,4 +1,4 @@
-"""The objective and its gradient against GPy's, where GPy is installed."""
+"""The objective and its gradient against GPy's, where the extra `gpy` is installed."""
 
 import numpy as np
 import pytest
