@@ -49,14 +49,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do the jobs that are not done, write what they give, and say where; 1 if some failed."""
+    """Do the jobs that are not done and write what they give; 1 if some failed, or a set was not to be had."""
     _check(args)
     # Before the work, or a missing library would be found out only after it.
     from nanfold.paper import figures  # noqa: F401
 
     results: list[Result] = []
-    if args.study != "page":
-        results = _simulation(args) if args.study == "simulation" else _real(args)
+    missing: dict[str, str] = {}
+    if args.study == "simulation":
+        results = _simulation(args)
+    elif args.study == "real":
+        results, missing = _real(args)
     pages = _write(Path(args.out))
     failed = [result for result in results if result.ari is None]
     for reason in dict.fromkeys(result.reason for result in failed):
@@ -66,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
         print(f"{len(results)} jobs, {len(failed)} of them failed; {_minutes(results)} min of processor time.")
     for what, where in pages:
         print(f"{what:<10}{where}")
-    return 1 if failed else 0
+    return 1 if failed or missing else 0
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -100,14 +103,14 @@ def _simulation(args: argparse.Namespace) -> "list[Result]":
     return _done(args, source, source.plan(variants, args.methods, args.repetitions))
 
 
-def _real(args: argparse.Namespace) -> "list[Result]":
+def _real(args: argparse.Namespace) -> "tuple[list[Result], dict[str, str]]":
     from nanfold.paper.protocol import plan
     from nanfold.paper.real import gather
 
     source, missing = gather(args.sets, args.data_dir, args.cache_dir)
     for name, why in missing.items():
         print(f"Without {name}: {why}", file=sys.stderr)
-    return _done(args, source, plan(source.names, args.variants, args.methods, args.repetitions))
+    return _done(args, source, plan(source.names, args.variants, args.methods, args.repetitions)), missing
 
 
 def _done(args: argparse.Namespace, source: Any, batches: list) -> "list[Result]":

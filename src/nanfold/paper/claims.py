@@ -324,7 +324,7 @@ def _shown(found: Difference) -> str:
 
 
 def _signed(value: float) -> str:
-    return f"{value:+.3f}"
+    return f"{round(value, 3) + 0.0:+.3f}"  # no minus before zero
 
 
 def _image(name: str, end: str = "svg") -> str:

@@ -15,6 +15,8 @@ from nanfold.paper.measuring import measure
 from nanfold.paper.protocol import Batch, Cell, Result
 from nanfold.paper.subject import Subject
 
+# Seconds in which a process must have started, beside the limit for a job.
+STARTING = 120.0
 # Two processes with two threads of BLAS each are slower on two cores than with one.
 LIBRARIES = ("OMP", "OPENBLAS", "MKL", "NUMBA")
 SINGLE_THREAD = {**{f"{library}_NUM_THREADS": "1" for library in LIBRARIES}, "NANFOLD_THREADS": "1"}
@@ -33,9 +35,9 @@ class Source(Protocol):
 
 
 class Worker:
-    """A process, and the batch that it is at."""
+    """A process, what is left of the batch that it is at, and until when it may take for the next job."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, limit: float) -> None:
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs, source), daemon=True)
@@ -43,22 +45,21 @@ class Worker:
             self._process.start()
         theirs.close()
         self.left: list[Cell] = []
+        self._limit = limit
 
     def give(self, batch: Batch) -> None:
         """Hand it a batch."""
         self.left = list(batch.cells)
-        self.since = time.monotonic()
+        self.until = time.monotonic() + STARTING + self._limit
         with contextlib.suppress(BrokenPipeError):  # it has died; the wait for its answer will tell
             self.connection.send(batch)
 
     def answer(self) -> Result | None:
-        """Its next result; None if it died."""
-        try:
-            result: Result = self.connection.recv()
-        except (EOFError, ConnectionResetError):
-            return None
-        self.left.remove(result.cell)
-        self.since = time.monotonic()
+        """Its next result, or None if it has begun its batch; EOFError or another OSError if it died."""
+        result: Result | None = self.connection.recv()
+        self.until = time.monotonic() + self._limit
+        if result is not None:
+            self.left.remove(result.cell)
         return result
 
     def end(self, patience: float = 0.0) -> int | None:
@@ -85,18 +86,20 @@ def run_batches(source: Source, batches: list[Batch], jobs: int, limit: float) -
                 if waiting and not worker.left:
                     worker.give(waiting.pop())
             while waiting and len(workers) < jobs:
-                workers.append(Worker(source))
+                workers.append(Worker(source, limit))
                 workers[-1].give(waiting.pop())
             busy = {worker.connection: worker for worker in workers if worker.left}
-            until = min(worker.since for worker in busy.values()) + limit
+            until = min(worker.until for worker in busy.values())
             ready: list[Any] = wait(list(busy), timeout=max(0.0, until - time.monotonic()))
             for worker in [busy[connection] for connection in ready]:
-                result = worker.answer()
+                try:
+                    result = worker.answer()
+                except (EOFError, OSError):
+                    yield from _lost(worker, workers, source, "")
+                    continue
                 if result is not None:
                     yield result
-                else:
-                    yield from _lost(worker, workers, source, "")
-            for worker in [worker for worker in workers if worker.left and time.monotonic() > worker.since + limit]:
+            for worker in [worker for worker in workers if worker.left and time.monotonic() > worker.until]:
                 yield from _lost(worker, workers, source, f"took longer than {limit:g} s")
     finally:
         for worker in workers:
@@ -121,6 +124,7 @@ def _serve(connection: Connection, source: Source) -> None:
     threading.Thread(target=_listen, args=(connection, batches), daemon=True).start()
     while True:
         batch = batches.get()
+        connection.send(None)
         draw = _Drawing(source, batch)
         for result in measure(batch, draw, source.fingerprint(batch.data)):
             connection.send(result)
