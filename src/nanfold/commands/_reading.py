@@ -55,3 +55,17 @@ def read(args: argparse.Namespace) -> "Table":
         )
     table.refuse_unseen()
     return table
+
+
+def reading_words(args: argparse.Namespace) -> list[str]:
+    """The options given, as words of a command, for a command that reads the same file."""
+    words = [word for label in args.label for word in ("--label", label)]
+    if args.missing != "nan":
+        words += ["--missing", args.missing]
+    for name in ("triplets", "transpose", "no_header", "no_row_names"):
+        if getattr(args, name):
+            words.append(f"--{name.replace('_', '-')}")
+    for name in ("layer", "format", "separator", "encoding"):
+        if getattr(args, name) is not None:
+            words += [f"--{name}", getattr(args, name)]
+    return words
