@@ -5,11 +5,11 @@ import csv
 import io
 import re
 import sys
-from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 
+from checked_html import Page
 from nanfold import demo
 from nanfold.cli import main
 from nanfold.demo import comparison, page, pictures
@@ -25,7 +25,6 @@ FILES = {
     "features.svg",
     "report.html",
 }
-VOID = {"meta", "br", "link", "img", "hr", "input"}
 
 
 @pytest.fixture(scope="module")
@@ -58,35 +57,6 @@ def test_terminal_table_is_the_mean_of_the_numbers_on_disk(written):
         for size, value in zip((100, 200, 400, 600), shown, strict=False):
             found = [float(row["ari"]) for row in rows if (row["method"], row["features"]) == (name, str(size))]
             assert value == pytest.approx(np.mean(found), abs=6e-4)
-
-
-class Page(HTMLParser):
-    """Collects what the page would load, its svg elements and identifiers, and whether its tags close in order."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.loads, self.pictures, self.ids, self.open, self.text = [], [], [], [], []
-
-    def handle_starttag(self, tag, attributes):
-        values = dict(attributes)
-        self.loads += [value for name, value in attributes if name in ("src", "srcset", "data")]
-        self.loads += [v for n, v in attributes if n in ("href", "xlink:href") and not v.startswith("#")]
-        self.ids += [values["id"]] if "id" in values else []
-        if tag == "svg":
-            self.pictures.append(values)
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attributes):
-        self.handle_starttag(tag, attributes)
-        if tag not in VOID:
-            self.open.pop()
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.text.append(data)
 
 
 def test_report_is_self_contained(written):

@@ -58,7 +58,7 @@ def table(head: Sequence[str], cells: Iterable[Sequence[str]], numbers: Sequence
         f'<th scope="col"{" class=number" if c in numbers else ""}>{text(name)}</th>' for c, name in enumerate(head)
     )
     # A region that scrolls must be reachable by keyboard, and so must have a name.
-    label = html.escape(f"table: {', '.join(head)}")
+    label = text(f"table: {', '.join(head)}")
     body = rows(cells, numbers)
     return (
         f'<div class="wide" tabindex="0" role="region" aria-label="{label}">'

@@ -60,7 +60,7 @@ def render(content: ReportContent) -> str:
         findings=sections[Findings],
         pictures=_group(_pictures(content) + sections[Chart], "pictures"),
         distrust=_distrust(content.distrust, bool(content.embeddings)),
-        tables=sections[Table],
+        tables=_group(sections[Table], "tables"),
         facts=_group(sections[Facts], "tables"),
         command=_command(content.command),
         data=pack.data(content),
@@ -135,7 +135,7 @@ def _stage(content: ReportContent) -> str:
     return f"""<section class="stage" aria-label="The embeddings">
 <div class="side">
 {_colour_by(content.colourings)}
-<div class="field"><label for="find">Find a sample</label>
+<div class="field find"><label for="find">Find a sample</label>
 <input id="find" type="search" autocomplete="off" spellcheck="false" placeholder="name, then Enter"></div>
 <div id="chosen" class="chosen" aria-label="The sample that is pointed at" role="group"></div>
 <p id="keys" class="quiet hint">Point at a sample to see it in every picture; click to keep it.

@@ -44,8 +44,8 @@ DARK = Theme(
 # Of classes; from Okabe and Ito's, moved apart for eyes without red, green or blue cones and away from the paper.
 # More classes take other shapes in the same colours.
 CLASSES = {
-    "light": ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#c98a00", "#3aa0dc", "#882255", "#4a4a4a"),
-    "dark": ("#56b4e9", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#f0e442", "#8f7ee7", "#b8bec6"),
+    "light": ("#0072b2", "#d25c0c", "#009e73", "#bd7eac", "#de8813", "#24a7e9", "#82275a", "#513b2a"),
+    "dark": ("#56b4e9", "#e59f0c", "#239764", "#b984a5", "#d65d00", "#f3e108", "#927ce9", "#bfe6eb"),
 }
 
 # Of numbers, from low to high: viridis without the end that the paper swallows, and more always stands out more.

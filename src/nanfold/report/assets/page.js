@@ -102,7 +102,11 @@ function watchHoles() {
 
 function watchTheme() {
   const button = document.getElementById("theme");
-  const named = () => (button.textContent = themeNow() === "dark" ? "Light" : "Dark");
+  const named = () => {
+    const other = themeNow() === "dark" ? "light" : "dark";
+    button.textContent = other === "dark" ? "Dark" : "Light";
+    button.setAttribute("aria-label", `Change to ${other} colours`);
+  };
   // A browser may forbid pages from disk to remember anything.
   try {
     const before = localStorage.getItem("nanfold-theme");

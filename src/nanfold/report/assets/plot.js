@@ -41,7 +41,7 @@ class Plot {
     if (!width || (width === this.width && height === this.height)) return;
     Object.assign(this, { width, height });
     const room = this.embedding.axes.some(Boolean)
-      ? { left: 44, right: 16, top: 16, bottom: 44 }
+      ? { left: 52, right: 16, top: 34, bottom: 44 }
       : { left: 16, right: 16, top: 16, bottom: 16 };
     const space = [width - room.left - room.right, height - room.top - room.bottom];
     const unit = space.map((s, d) => s / (this.reach[d] || 1));
@@ -135,15 +135,10 @@ class Plot {
     context.textAlign = "right";
     context.textBaseline = "bottom";
     context.fillText(shortened(context, axes[0], last - first), last, this.height - 5);
+    // Above its axis, where it can be read without turning the head.
     context.textAlign = "left";
     context.textBaseline = "top";
-    // Along the axis, where it takes no width from the points.
-    context.save();
-    context.translate(4, this.room.top);
-    context.rotate(-Math.PI / 2);
-    context.textAlign = "right";
-    context.fillText(shortened(context, axes[1], foot - this.room.top), 0, 0);
-    context.restore();
+    context.fillText(shortened(context, axes[1], last - 16), 16, 8);
   }
 
   // Rings around samples: [{ i, kind }], in every plot the same.
