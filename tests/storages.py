@@ -1,8 +1,11 @@
 """Data with holes in every storage, each beside the plain dense arrays that it stands for."""
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import dask
+import dask.array as da
 import numpy as np
 from scipy import sparse
 
@@ -120,6 +123,39 @@ def _counts(*, soft: bool, dense: bool = False, holes: bool = False) -> Callable
     return build
 
 
+def _in_chunks(X: np.ndarray | sparse.csr_array, kind: Callable | None = None) -> da.Array:
+    """A Dask array of three chunks of rows of unlike sizes."""
+    n = X.shape[0]
+    chunks = ((n // 2, n - n // 2 - 2, 2), (X.shape[1],))
+    if not sparse.issparse(X):
+        return da.from_array(X, chunks=chunks)
+    edges = np.cumsum((0, *chunks[0]))
+    blocks = [(kind or sparse.csr_array)(X[a:b]) for a, b in itertools.pairwise(edges)]
+    parts = [da.from_delayed(dask.delayed(block), block.shape, X.dtype, meta=block[:0]) for block in blocks]
+    return da.concatenate(parts)
+
+
+def _dask_nan(rng, dtype, n, d, center):
+    X, M = values_and_mask(rng, dtype, n, d)
+    return plain(observe(_in_chunks(np.where(M, X, np.nan).astype(dtype)), center=center), X, M, center)
+
+
+def _dask_mask(rng, dtype, n, d, center):
+    X, M = values_and_mask(rng, dtype, n, d)
+    return plain(observe(_in_chunks(X), da.from_array(M, chunks=(7, 5)).rechunk({1: -1}), center=center), X, M, center)
+
+
+def _dask_unstored(rng, dtype, n, d, center):
+    X, M = values_and_mask(rng, dtype, n, d)
+    blocks = _in_chunks(_stored(X, M), sparse.csc_matrix)
+    return plain(observe(blocks, missing="unstored", center=center), X, M, center)
+
+
+def _dask_counts(rng, dtype, n, d, center):
+    X, mask, M = counts_and_mask(rng, dtype, n, d, soft=True)
+    return plain(observe(_in_chunks(sparse.csr_array(X)), mask, center=center), X, M, center)
+
+
 def _residual(rng, dtype, n, d, center):
     case = _counts(soft=True)(rng, dtype, n, d, center)
     U, V = rng.standard_normal((n, 2)), rng.standard_normal((d, 2))
@@ -153,6 +189,14 @@ STORAGES: dict[str, Callable[..., Case]] = {
     "blockwise flipped": _flipped,
 }
 
+# In chunks, which take a scheduler's time for every product: for tests/test_chunked.py.
+CHUNKED: dict[str, Callable[..., Case]] = {
+    "Dask NaN": _dask_nan,
+    "Dask and mask": _dask_mask,
+    "Dask unstored": _dask_unstored,
+    "Dask counts": _dask_counts,
+}
+
 
 def build(name: str, dtype: type, seed: int = 0, n: int = 19, d: int = 13, center: bool = True) -> Case:
-    return STORAGES[name](np.random.default_rng(seed), dtype, n, d, center)
+    return {**STORAGES, **CHUNKED}[name](np.random.default_rng(seed), dtype, n, d, center)

@@ -1,17 +1,32 @@
 """Rows in blocks over a pool of threads: the only place that knows how many cores there are."""
 
 import os
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import TypeVar
 
 import numpy as np
 
 Result = TypeVar("Result")
+_here = threading.local()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """For what is one of many tasks already: whatever the calling thread does inside, it does alone."""
+    _here.alone, before = True, getattr(_here, "alone", False)
+    try:
+        yield
+    finally:
+        _here.alone = before
 
 
 def n_threads() -> int:
     """Threads to use: the environment variable ``NANFOLD_THREADS``, or the cores this process may run on."""
+    if getattr(_here, "alone", False):
+        return 1
     setting = os.environ.get("NANFOLD_THREADS")
     if setting is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -13,6 +13,8 @@ from nanfold.observed import Observed, observe
 from nanfold.smoothing import neighborhood, no_rank, smoothable, smoothed, smoothed_gram
 
 RULES = ("auto", "low-rank")
+# Of data that are not in memory, rows with so many values are brought there to choose by.
+SAMPLE_VALUES = 10_000_000
 # Smoothing must lower the held-out error by so much to be worth its dense arrays.
 WORTHWHILE = 0.98
 
@@ -40,7 +42,8 @@ def choose_guess(observed: Observed, rng: np.random.Generator, *, smooth: bool) 
     rng : which entries are held out, and the eigensolver
     smooth : whether averages over neighbours are tried, where the data are small enough for dense arrays
     """
-    training, held = HeldOut.draw(observed, HELD_OUT, rng)
+    smooth = smooth and observed.in_memory
+    training, held = HeldOut.draw(observed.sample(SAMPLE_VALUES, rng), HELD_OUT, rng)
     if not len(held.values):
         return Guess(0)  # a table so small that nothing could be spared
     plain = UnbiasedGram(training, RankOne().fit(training))

@@ -19,7 +19,13 @@ def solve_rows(observed: Observed, V: np.ndarray, ridge: np.ndarray) -> np.ndarr
     V : (d, k) factors of the columns
     ridge : (n, k), or anything that broadcasts to it
     """
-    return _solve(observed.row_normals, observed.matmul(V), V, ridge)
+    ridge = np.broadcast_to(ridge, (observed.shape[0], V.shape[1]))
+    return observed.over_rows(_solved_rows, (ridge,), (V,))
+
+
+def _solved_rows(observed: Observed, ridge: np.ndarray, V: np.ndarray) -> np.ndarray:
+    batch = max(1, PANEL_VALUES // V.shape[1] ** 2)
+    return _solve(observed.row_normals, observed.matmul(V), V, ridge, batch)
 
 
 def solve_columns(observed: Observed, U: np.ndarray, ridge: np.ndarray) -> np.ndarray:
@@ -31,15 +37,21 @@ def solve_columns(observed: Observed, U: np.ndarray, ridge: np.ndarray) -> np.nd
     U : (n, k) factors of the rows
     ridge : (d, k), or anything that broadcasts to it
     """
-    return _solve(observed.column_normals, observed.rmatmul(U), U, ridge)
+    batch = observed.column_batch(U.shape[1])
+    return _solve(observed.column_normals, observed.rmatmul(U), U, ridge, batch)
 
 
 def _solve(
-    normals: Callable[[np.ndarray, int, int], np.ndarray], right: np.ndarray, factors: np.ndarray, ridge: np.ndarray
+    normals: Callable[[np.ndarray, int, int], np.ndarray],
+    right: np.ndarray,
+    factors: np.ndarray,
+    ridge: np.ndarray,
+    batch: int,
 ) -> np.ndarray:
+    """Overwrite `right` by the solutions, so many systems at a time."""
     count, k = right.shape
     ridge = np.broadcast_to(ridge, (count, k))
-    for start, stop in even_blocks(count, max(1, PANEL_VALUES // k**2)):
+    for start, stop in even_blocks(count, batch):
         matrices = normals(factors, start, stop)
         matrices[:, np.arange(k), np.arange(k)] += ridge[start:stop]
         _solve_in_place(matrices, right[start:stop])

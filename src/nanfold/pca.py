@@ -15,7 +15,7 @@ from nanfold.gram import Gram, UnbiasedGram
 from nanfold.least_squares import solve_columns, solve_rows
 from nanfold.likelihood import gaussian_log_likelihood
 from nanfold.observation import observation_model
-from nanfold.observed import CountsObserved, Observed, observe
+from nanfold.observed import Observed, apply_to_chunks, is_dask, observe
 from nanfold.spectrum import Eigenpairs
 
 # Up to this many components the loadings are exact least squares; beyond, the k x k system of every feature, whose cost
@@ -135,7 +135,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : (n_samples, n_features) array, table or sparse array
+        X : (n_samples, n_features) array, table, sparse array or Dask array
         y : ignored
         mask : True where observed, or a fitted ``Dropouts``; None if X itself shows its holes
         """
@@ -161,7 +161,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         check_n_components(self.n_components, *observed.shape)
         check_assist(self.assist, *observed.shape)
         check_diagonal(self.diagonal)
-        self._masked_counts = isinstance(observed, CountsObserved) and mask is not None
+        self._masked_counts = observed.has_counts and mask is not None
         self.observation_ = observation_model(self.observation).fit(observed)
         plain = UnbiasedGram(observed, self.observation_)
         if not plain.diagonal().sum() > 0:
@@ -239,9 +239,16 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : (n_samples, n_features) array, table or sparse array
+        X : (n_samples, n_features) array, table, sparse array or Dask array
         mask : True where observed, or a structured mask of these rows; None if X itself shows its holes
+
+        Returns
+        -------
+        (n_samples, n_components_) array; of a Dask array a Dask array, whose chunks are read when it is computed
         """
+        if is_dask(X):
+            check_is_fitted(self)
+            return apply_to_chunks(self.transform, X, mask, self.n_components_, estimator=self)
         observed = self._observe(X, mask)
         V = self.components_.T.astype(np.float64)
         if observed.complete:
@@ -259,6 +266,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def inverse_transform(self, X: Any) -> np.ndarray:
         """The low-rank reconstruction of complete rows from scores."""
         check_is_fitted(self)
+        if is_dask(X):
+            return apply_to_chunks(self.inverse_transform, X, None, self.n_features_in_)
         scores = check_array(X, dtype=[np.float64, np.float32], input_name="X")
         if scores.shape[1] != self.n_components_:
             raise ValueError(
@@ -295,6 +304,9 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def score_samples(self, X: Any, mask: Any = None) -> np.ndarray:
         """The log-likelihood of what is observed of each row, under the probabilistic model of PCA."""
+        if is_dask(X):
+            check_is_fitted(self)
+            return apply_to_chunks(self.score_samples, X, mask, None, estimator=self)
         observed = self._observe(X, mask)
         beyond = np.maximum(self.explained_variance_ - self.noise_variance_, 0.0).astype(np.float64)
         return gaussian_log_likelihood(observed, self.components_.T * np.sqrt(beyond), float(self.noise_variance_))

@@ -1,5 +1,6 @@
 """What users hand in, checked: every refusal is one sentence that names the place and the remedy."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -95,20 +96,20 @@ def check_shared_features(observed: Observed) -> None:
         )
 
 
-def check_range(observed: Observed, X: Any) -> None:
-    """Sums of squares must neither overflow nor vanish in the type of the data."""
+def check_range(observed: Observed, largest: Callable[[], tuple[int, int, float]]) -> None:
+    """Sums of squares must neither overflow nor vanish in the type of the data; `largest` finds the largest entry."""
     limits = np.finfo(observed.dtype)
     with np.errstate(over="ignore", invalid="ignore"):
         total = observed.shape[1] * np.sum(observed.row_squares / observed.row_counts)
     if not (total <= limits.max and np.all(np.isfinite(observed.mean))):
-        i, s, value = _largest(X)
+        i, s, value = largest()
         raise ValueError(
             f"X holds {value:.3g} at row {i}, column {s}, whose square overflows in {observed.dtype}; divide X by a "
             "constant first."
         )
     least = limits.tiny / limits.eps
     if total < least:
-        i, s, value = _largest(X)
+        i, s, value = largest()
         if 0 < abs(value) < np.sqrt(least):
             raise ValueError(
                 f"The largest value of X, {value:.3g} at row {i}, column {s}, is so small that its square vanishes in "
@@ -129,6 +130,13 @@ def _from_list(X: list | tuple) -> np.ndarray:
         return np.asarray(X)
     except ValueError:
         raise ValueError("The rows of X have different lengths; write NaN where a value is missing.") from None
+
+
+def refuse_type(X: Any) -> None:
+    """A type of array none of whose entries can be numbers that are real."""
+    _refuse_shape(X)
+    if X.dtype.kind not in "biuf":
+        raise ValueError(f"X is of type {X.dtype}, which holds no numbers; make it so by X.astype(float).")
 
 
 def _refuse_shape(X: Any) -> None:
@@ -215,7 +223,8 @@ def _it(places: Any) -> str:
     return "it" if len(places) == 1 else "them"
 
 
-def _largest(X: Any) -> tuple[int, int, float]:
+def largest_entry(X: Any) -> tuple[int, int, float]:
+    """Row, column and value of the entry that is largest in magnitude."""
     if sparse.issparse(X):
         table = sparse.coo_array(X)
         if not table.nnz:

@@ -43,6 +43,9 @@ class Observed(ABC):
     column_squares: np.ndarray
     row_squares: np.ndarray
 
+    in_memory = True  # whether a pass over the data costs no more than its arithmetic
+    has_counts = False  # whether what is not stored is a zero, which may be a dropout
+
     @property
     def complete(self) -> bool:
         """Whether nothing is missing."""
@@ -111,6 +114,23 @@ class Observed(ABC):
     @abstractmethod
     def column_normals(self, U: np.ndarray, start: int, stop: int) -> np.ndarray:
         """For columns s in start:stop, the k x k matrices sum_i M_is U_i U_i'."""
+
+    def column_batch(self, k: int) -> int:
+        """For how many columns at a time `column_normals` is best asked."""
+        return max(1, PANEL_VALUES // k**2)
+
+    def over_rows(
+        self, function: Callable[..., np.ndarray], by_row: tuple[np.ndarray, ...] = (), shared: tuple = ()
+    ) -> np.ndarray:
+        """What ``function(rows, *by_row, *shared)`` returns for each row, where it needs no other rows.
+
+        Data in memory are all seen at once; others, which a picklable function is sent to, in blocks.
+        """
+        return function(self, *by_row, *shared)
+
+    def sample(self, values: int, rng: np.random.Generator) -> "Observed":
+        """These data if they are in memory, else rows drawn at random with about so many values."""
+        return self
 
     @abstractmethod
     def flipped(self, rng: np.random.Generator) -> "Observed":

@@ -52,6 +52,40 @@ class StructuredMask:
         """Samples and features."""
         return len(self.groups), self.weights.shape[1]
 
+    def group_sums(self, V: np.ndarray) -> np.ndarray:
+        """W V with W the weights, a few groups at a time."""
+        W = self.weights
+        out = np.empty((len(W), V.shape[1]))
+        for start, stop in even_blocks(len(W), max(1, PANEL_VALUES // W.shape[1])):
+            out[start:stop] = W[start:stop].astype(np.float64) @ V
+        return out
+
+    def group_scatter(self, U: np.ndarray, power: int = 1) -> np.ndarray:
+        """W' U for U of one row a group, a few groups at a time; W to a power."""
+        W = self.weights
+        out = np.zeros((W.shape[1], U.shape[1]))
+        for start, stop in even_blocks(len(W), max(1, PANEL_VALUES // W.shape[1])):
+            out += (W[start:stop].astype(np.float64) ** power).T @ U[start:stop]
+        return out
+
+    def by_group(self, U: np.ndarray, scale: np.ndarray | None = None) -> np.ndarray:
+        """Sums of the rows of U, scaled, over the samples of each group."""
+        n = len(self.groups)
+        values = np.ones(n) if scale is None else scale
+        groups = sparse.csr_array((values, self.groups, np.arange(n + 1)), shape=(n, len(self.weights)))
+        return groups.T @ U
+
+
+def of_zeros(mask: StructuredMask, mean: np.ndarray, V: np.ndarray) -> np.ndarray:
+    """The product of V and a row of zeros of each group, of which Y is -w mean."""
+    return -mask.group_sums(mean[:, None] * V)
+
+
+def add_zeros(A: np.ndarray, mask: StructuredMask, mean: np.ndarray, sums: np.ndarray) -> np.ndarray:
+    """Add to A what zeros add to Y' U, `sums` being those of U over each group; A is overwritten."""
+    A -= mean[:, None] * mask.group_scatter(sums)
+    return A
+
 
 class CountsObserved(Observed):
     """A CSR array of counts under a structured mask.
@@ -61,57 +95,60 @@ class CountsObserved(Observed):
     entries plus those of groups x features. A stored NaN is a hole.
     """
 
-    def __init__(self, X: sparse.csr_array, mask: StructuredMask, mean: np.ndarray | None) -> None:
-        """Read X without copying it; `mean` is what to subtract, None for the weighted means."""
+    has_counts = True
+
+    def __init__(
+        self, X: sparse.csr_array, mask: StructuredMask, mean: np.ndarray | None, *, complete: bool | None = None
+    ) -> None:
+        """Read X without copying it.
+
+        Parameters
+        ----------
+        X : the counts
+        mask : how far their zeros count as observed
+        mean : what to subtract; None for the weighted means
+        complete : whether nothing is missing, where that is known; None to look
+        """
         self.shape = X.shape
         self.dtype = X.dtype
         self._X = X
         self._mask = mask
-        self._sizes = np.bincount(mask.groups, minlength=len(mask.weights)).astype(np.float64)
         self._blocks = balanced_blocks(X.indptr, n_threads())
-        self.row_counts = self._group_sums(np.ones((X.shape[1], 1)))[mask.groups, 0]
-        self.column_counts, self.column_squares, sums = self._summaries()
-        self.mean = sums / self.column_counts if mean is None else mean
+        if mean is None:
+            _, counts, _, sums = self._summaries
+            mean = sums / counts
+        self.mean = mean
         # Where all is observed, Y is what is stored less the mean, and no weight need be looked up.
-        mu, weights = (None, None) if self.complete else (self.mean, mask.weights)
+        plain = self.complete if complete is None else complete
+        mu, weights = (None, None) if plain else (self.mean, mask.weights)
         self._entries = StoredEntries(X, mu, mask.groups, weights)
-        self.row_squares = self._row_squares()
 
     @property
     def _stored(self) -> tuple[np.ndarray, ...]:
         return self._X.indptr, self._X.indices, self._X.data, self._mask.groups, self._mask.weights
 
-    def _group_sums(self, V: np.ndarray) -> np.ndarray:
-        """W V, a few groups at a time."""
-        W = self._mask.weights
-        out = np.empty((len(W), V.shape[1]))
-        for start, stop in even_blocks(len(W), max(1, PANEL_VALUES // W.shape[1])):
-            out[start:stop] = W[start:stop].astype(np.float64) @ V
-        return out
+    # Each is a pass over the entries, made when it is first asked for.
+    @property
+    def row_counts(self) -> np.ndarray:  # type: ignore[override]
+        return self._summaries[0]
 
-    def _group_scatter(self, U: np.ndarray, power: int = 1) -> np.ndarray:
-        """W' U for U of one row a group, a few groups at a time; W to a power."""
-        W = self._mask.weights
-        out = np.zeros((W.shape[1], U.shape[1]))
-        for start, stop in even_blocks(len(W), max(1, PANEL_VALUES // W.shape[1])):
-            out += (W[start:stop].astype(np.float64) ** power).T @ U[start:stop]
-        return out
+    @property
+    def column_counts(self) -> np.ndarray:  # type: ignore[override]
+        return self._summaries[1]
 
-    def _by_group(self, U: np.ndarray, scale: np.ndarray | None = None) -> np.ndarray:
-        """Sums of the rows of U, scaled, over the samples of each group."""
-        values = np.ones(self.shape[0]) if scale is None else scale
-        groups = sparse.csr_array(
-            (values, self._mask.groups, np.arange(self.shape[0] + 1)),
-            shape=(self.shape[0], len(self._mask.weights)),
-        )
-        return groups.T @ U
+    @property
+    def column_squares(self) -> np.ndarray:  # type: ignore[override]
+        return self._summaries[2]
 
-    def _summaries(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    @functools.cached_property
+    def _summaries(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Counts of rows; counts of columns, of squared weights too, and sums of columns."""
         d = self.shape[1]
+        row_counts = self._mask.group_sums(np.ones((d, 1)))[self._mask.groups, 0]
 
         def block(start: int, stop: int) -> np.ndarray:
             out = np.zeros((3, d))
-            bad = _kernels.grouped_summaries(*self._stored, self.row_counts, *out, start, stop)
+            bad = _kernels.grouped_summaries(*self._stored, row_counts, *out, start, stop)
             if bad >= 0:
                 i = int(np.searchsorted(self._X.indptr, bad, side="right")) - 1
                 raise ValueError(
@@ -121,12 +158,13 @@ class CountsObserved(Observed):
             return out
 
         count, square, total = add_blocks(block, self._blocks)
-        sizes = self._sizes[:, None]
-        count += self._group_scatter(sizes)[:, 0]
-        square += self._group_scatter(sizes, power=2)[:, 0]
-        return count, square, total
+        sizes = np.bincount(self._mask.groups, minlength=len(self._mask.weights)).astype(np.float64)[:, None]
+        count += self._mask.group_scatter(sizes)[:, 0]
+        square += self._mask.group_scatter(sizes, power=2)[:, 0]
+        return row_counts, count, square, total
 
-    def _row_squares(self) -> np.ndarray:
+    @functools.cached_property
+    def row_squares(self) -> np.ndarray:  # type: ignore[override]
         W = self._mask.weights
         zeros = np.empty(len(W))
         for start, stop in even_blocks(len(W), max(1, PANEL_VALUES // W.shape[1])):
@@ -139,29 +177,39 @@ class CountsObserved(Observed):
     def matmul(self, V: np.ndarray) -> np.ndarray:
         """Y V."""
         V = as_block(V, self.shape[1])
-        out = self._entries.matmul(V)
-        self._add_rows(out, self._of_zeros(V))
-        return out
+        return self.stored_matmul(V, of_zeros(self._mask, self.mean, V))
 
     def rmatmul(self, U: np.ndarray) -> np.ndarray:
         """Y' U."""
-        U = as_block(U, self.shape[0])
-        out = self._entries.rmatmul(U)
-        out -= self.mean[:, None] * self._group_scatter(self._by_group(U))
-        return out
+        A, sums = self.stored_rmatmul(as_block(U, self.shape[0]))
+        return add_zeros(A, self._mask, self.mean, sums)
 
     def normal_pass(
         self, W: np.ndarray, Q: np.ndarray, scale: np.ndarray, shift: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Z = diag(scale) Y W + diag(shift) Q and A = Y' diag(scale) Z, reading the rows once."""
         W, Q, scale, shift = as_pass(W, Q, scale, shift, self.shape)
-        Z, A = self._entries.normal_pass(W, self._of_zeros(W), Q, scale, shift)
-        A -= self.mean[:, None] * self._group_scatter(self._by_group(Z, scale))
-        return Z, A
+        Z, A, sums = self.stored_pass(W, of_zeros(self._mask, self.mean, W), Q, scale, shift)
+        return Z, add_zeros(A, self._mask, self.mean, sums)
 
-    def _of_zeros(self, V: np.ndarray) -> np.ndarray:
-        """The product of V and a row of zeros of each group."""
-        return -self._group_sums(self.mean[:, None] * V)
+    # The same but for what zeros add, which is a matter of groups x features and common to all samples of a group.
+
+    def stored_matmul(self, V: np.ndarray, zeros: np.ndarray) -> np.ndarray:
+        """Y V, given the product of V and a row of zeros of each group."""
+        out = self._entries.matmul(V)
+        self._add_rows(out, zeros)
+        return out
+
+    def stored_rmatmul(self, U: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Y' U but for what zeros add, and the sums of U over each group."""
+        return self._entries.rmatmul(U), self._mask.by_group(U)
+
+    def stored_pass(
+        self, W: np.ndarray, zeros: np.ndarray, Q: np.ndarray, scale: np.ndarray, shift: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Z of `normal_pass`, A but for what zeros add, and the sums of diag(scale) Z over each group."""
+        Z, A = self._entries.normal_pass(W, zeros, Q, scale, shift)
+        return Z, A, self._mask.by_group(Z, scale)
 
     def _add_rows(self, out: np.ndarray, of_group: np.ndarray) -> None:
         """Add to each row what belongs to its group."""
@@ -171,7 +219,7 @@ class CountsObserved(Observed):
     def mask_matmul(self, V: np.ndarray) -> np.ndarray:
         """M V."""
         V = as_block(V, self.shape[1])
-        out = self._group_sums(V)[self._mask.groups]
+        out = self._mask.group_sums(V)[self._mask.groups]
         run_blocks(lambda a, b: _kernels.grouped_mask_matmul(*self._stored, V, out, a, b), self._blocks)
         return out
 
@@ -184,7 +232,7 @@ class CountsObserved(Observed):
             _kernels.grouped_mask_rmatmul(*self._stored, U, out, start, stop)
             return out
 
-        return self._group_scatter(self._by_group(U)) + add_blocks(block, self._blocks)
+        return self._mask.group_scatter(self._mask.by_group(U)) + add_blocks(block, self._blocks)
 
     def rows(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
         """Rows of Y and of M."""
@@ -213,18 +261,22 @@ class CountsObserved(Observed):
     def column_normals(self, U: np.ndarray, start: int, stop: int) -> np.ndarray:
         """sum_i M_is U_i U_i'."""
         U = as_block(U, self.shape[0])
+        out, pairs = self.stored_column_normals(U, start, stop)
+        first, second = np.tril_indices(U.shape[1])
+        out[:, first, second] += self._mask.weights[:, start:stop].T.astype(np.float64) @ pairs
+        return mirror_lower(out)
+
+    def stored_column_normals(self, U: np.ndarray, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
+        """The lower triangles of `column_normals` but for what zeros add, and those of sum_i U_i U_i' of each group."""
         k = U.shape[1]
         first, second = np.tril_indices(k)
-        pairs = self._by_group(U[:, first] * U[:, second])
 
         def block(a: int, b: int) -> np.ndarray:
             out = np.zeros((stop - start, k, k))
             _kernels.grouped_column_normals(*self._stored, U, out, start, a, b)
             return out
 
-        out = add_blocks(block, self._blocks)
-        out[:, first, second] += self._mask.weights[:, start:stop].T.astype(np.float64) @ pairs
-        return mirror_lower(out)
+        return add_blocks(block, self._blocks), self._mask.by_group(U[:, first] * U[:, second])
 
     @staticmethod
     def _zero_normals(V: np.ndarray, W: np.ndarray) -> np.ndarray:

@@ -20,12 +20,11 @@ class UnstoredObserved(Observed):
         self.dtype = X.dtype
         self._X = X
         self._blocks = balanced_blocks(X.indptr, n_threads())
-        self.row_counts = np.zeros(self.shape[0])
-        self.column_counts, sums = self._summaries()
-        self.column_squares = self.column_counts
-        self.mean = sums / self.column_counts if mean is None else mean
+        if mean is None:
+            _, counts, sums = self._summaries
+            mean = sums / counts
+        self.mean = mean
         self._entries = self._centred_entries()
-        self.row_squares = self._row_squares()
 
     @classmethod
     def _with_values(cls, other: "UnstoredObserved", data: np.ndarray) -> "UnstoredObserved":
@@ -35,7 +34,7 @@ class UnstoredObserved(Observed):
         new._X = sparse.csr_array((data, other._X.indices, other._X.indptr), shape=other.shape)
         new.mean = np.zeros(other.shape[1])
         new._entries = new._centred_entries()
-        new.row_squares = new._row_squares()
+        new.__dict__.pop("row_squares", None)
         return new
 
     @property
@@ -45,10 +44,27 @@ class UnstoredObserved(Observed):
     def _centred_entries(self) -> StoredEntries:
         return StoredEntries(self._X, self.mean if self.mean.any() else None)
 
-    def _summaries(self) -> tuple[np.ndarray, np.ndarray]:
+    # Each is a pass over the entries, made when it is first asked for.
+    @property
+    def row_counts(self) -> np.ndarray:  # type: ignore[override]
+        return self._summaries[0]
+
+    @property
+    def column_counts(self) -> np.ndarray:  # type: ignore[override]
+        return self._summaries[1]
+
+    @property
+    def column_squares(self) -> np.ndarray:  # type: ignore[override]
+        return self._summaries[1]
+
+    @functools.cached_property
+    def _summaries(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Counts of rows, counts of columns, sums of columns."""
+        row_counts = np.zeros(self.shape[0])
+
         def block(start: int, stop: int) -> np.ndarray:
             out = np.zeros((2, self.shape[1]))
-            bad = _kernels.stored_summaries(*self._stored, self.row_counts, out[0], out[1], start, stop)
+            bad = _kernels.stored_summaries(*self._stored, row_counts, out[0], out[1], start, stop)
             if bad >= 0:
                 i = int(np.searchsorted(self._X.indptr, bad, side="right")) - 1
                 what = "NaN" if np.isnan(self._X.data[bad]) else "infinity"
@@ -59,9 +75,10 @@ class UnstoredObserved(Observed):
             return out
 
         count, total = add_blocks(block, self._blocks)
-        return count, total
+        return row_counts, count, total
 
-    def _row_squares(self) -> np.ndarray:
+    @functools.cached_property
+    def row_squares(self) -> np.ndarray:  # type: ignore[override]
         out = np.empty(self.shape[0])
         run_blocks(lambda a, b: _kernels.stored_row_squares(*self._stored, self.mean, out, a, b), self._blocks)
         return out
