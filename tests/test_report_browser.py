@@ -208,7 +208,7 @@ def test_by_keyboard(opened):
     assert opened.run("return document.documentElement.dataset.kept === undefined")
     # Tab goes on: no plot holds the keyboard.
     opened.press("Tab")
-    assert opened.run("return document.activeElement.className") == "plain save"
+    assert opened.run("return document.activeElement.className") == "plain enlarge"
 
 
 def test_every_sample_can_be_reached_by_keyboard_and_by_name(opened):
@@ -225,6 +225,42 @@ def test_every_sample_can_be_reached_by_keyboard_and_by_name(opened):
 def test_a_sample_to_distrust_is_shown(opened):
     opened.run("document.querySelectorAll('.sample')[3].click()")
     assert opened.run("return document.documentElement.dataset.kept") == "3"
+
+
+def test_samples_to_distrust_are_ringed(opened):
+    opened.run("document.getElementById('ring').click()")
+    some = [pixels for pixels, _, _ in opened.run(RINGS)]
+    assert min(some) > 20 * 20
+    opened.run("document.getElementById('ring').click()")
+    assert [pixels for pixels, _, _ in opened.run(RINGS)] == [0] * len(METHODS)
+
+
+def test_all_samples_can_be_read_as_a_table(opened):
+    content = full_report()
+    opened.run(f"document.querySelector('#samples summary').click(); {FRAME}")
+    table = "return [...document.querySelectorAll('#samples tr')].map((r) => [...r.cells].map((c) => c.textContent))"
+    head, *rows = opened.run(table)
+    assert head == ["sample", "kind plain", "dose plain", "share observed"]
+    assert [row[0] for row in rows] == content.names[:50]
+    assert [row[1] for row in rows] == [name or "not known" for name in content.colourings[0].values[:50]]
+    assert [row[2] == "not known" for row in rows] == list(np.isnan(content.colourings[1].values[:50]))
+    opened.run("[...document.querySelectorAll('#samples button')].find((b) => b.textContent === 'Later').click()")
+    _, *rows = opened.run(table)
+    assert [row[0] for row in rows] == content.names[50:]
+    assert opened.run("return document.querySelector('.turns span').textContent") == "51 to 60 of 60"
+    opened.run("document.querySelector('#samples tbody button').click()")
+    assert opened.run("return document.documentElement.dataset.kept") == "50"
+
+
+def test_a_plot_can_be_enlarged(opened):
+    before, others = opened.run(FIELD, 1), opened.run(FIELD, 2)
+    opened.run(f"document.querySelectorAll('.enlarge')[1].click(); {FRAME}; {FRAME}")
+    after = opened.run(FIELD, 1)
+    assert after[2] > 1.9 * before[2]
+    assert opened.run("return document.querySelectorAll('.base')[1].width") == round(after[2])
+    assert opened.run(FIELD, 2)[2:] == others[2:]
+    opened.run("document.querySelectorAll('.enlarge')[1].click()")
+    assert opened.run(FIELD, 1) == before
 
 
 def test_the_picture_saves(opened):

@@ -10,7 +10,7 @@ from nanfold.report.content import Chart, Colouring, Distrust, Facts, Findings, 
 from nanfold.report.markup import card, facts_card, findings_card, paragraph, percent, table_card, text, unfolding
 from nanfold.report.theme import CLASSES, DARK, LIGHT, variables
 
-SCRIPTS = ("data", "colours", "stamps", "plot", "readout", "linked", "page")
+SCRIPTS = ("data", "colours", "stamps", "plot", "readout", "linked", "samples", "page")
 WORST = 15  # so many samples to distrust are seen at once; the others unfold
 
 PAGE = """<!DOCTYPE html>
@@ -145,7 +145,8 @@ By keyboard: arrows go to the next sample, Enter keeps it, Esc lets go.</p>
 {plots}
 </div>
 <noscript><p>The embeddings are drawn by a script, which this browser does not run.</p></noscript>
-</section>"""
+</section>
+<details id="samples" class="card"><summary>All samples as a table</summary></details>"""
 
 
 def _colour_by(colourings: tuple[Colouring, ...]) -> str:
@@ -167,6 +168,7 @@ def _plot(content: ReportContent, e: int) -> str:
     name = text(embedding.name)
     return f"""<section class="plot" data-plot="{e}">
 <div class="head"><h2>{name}</h2>{note}
+<button type="button" class="plain enlarge" aria-pressed="false" aria-label="Enlarge {name}">Enlarge</button>
 <button type="button" class="plain save" aria-label="Save the picture of {name}">Save picture</button></div>
 <div class="field-of-points" tabindex="0" role="application" aria-roledescription="scatter plot"
  aria-label="{text(says)}" aria-describedby="keys"><canvas class="base"></canvas><canvas class="over"></canvas></div>
@@ -179,9 +181,19 @@ def _distrust(distrust: Distrust | None, drawn: bool) -> str:
     if not distrust.rows:
         return card("Samples to distrust", paragraph(distrust.note) + "<p>None.</p>")
     inner = _distrusted(distrust.rows[:WORST], drawn)
+    if drawn:
+        inner = _ring(distrust.rows) + inner
     if distrust.rows[WORST:]:
         inner += unfolding(f"{len(distrust.rows) - WORST:,} more", _distrusted(distrust.rows[WORST:], drawn))
     return card("Samples to distrust", paragraph(distrust.note) + inner, "table")
+
+
+def _ring(rows: list[tuple[int, str, float, str]]) -> str:
+    positions = " ".join(str(position) for position, *_ in rows)
+    return (
+        f'<p><button id="ring" type="button" class="plain" aria-pressed="false" data-samples="{positions}">'
+        "Ring them in the pictures</button></p>"
+    )
 
 
 def _distrusted(rows: list[tuple[int, str, float, str]], drawn: bool) -> str:
@@ -196,9 +208,9 @@ def _distrusted(rows: list[tuple[int, str, float, str]], drawn: bool) -> str:
             f"<td>{text(reason)}</td></tr>"
         )
     return (
-        '<div class="wide" tabindex="0" role="region" aria-label="table: samples to distrust"><table>'
-        '<thead><tr><th scope="col">sample</th><th scope="col" class="number">seen</th><td></td>'
-        f'<th scope="col">why</th></tr></thead><tbody>{"".join(body)}</tbody></table></div>'
+        '<div class="wide" tabindex="0" role="region" aria-label="table: samples to distrust">'
+        '<table class="distrusted"><thead><tr><th scope="col">sample</th><th scope="col" class="number">seen</th>'
+        f'<td></td><th scope="col">why</th></tr></thead><tbody>{"".join(body)}</tbody></table></div>'
     )
 
 

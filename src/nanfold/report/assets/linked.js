@@ -9,6 +9,7 @@ class Linked {
     this.hover = -1;
     this.kept = -1;
     this.near = [];
+    this.doubted = []; // the samples to distrust, while they are ringed
     this.focus = null; // the style that stands out
     this.waiting = 0;
     for (const plot of plots) this.listen(plot);
@@ -108,7 +109,7 @@ class Linked {
 
   ring() {
     const colour = (i) => css(this.painting.styles[this.painting.codes[i]].colour);
-    const rings = this.near.map((i) => ({ i, kind: "near" }));
+    const rings = [...this.doubted, ...this.near].map((i) => ({ i, kind: "near" }));
     if (this.kept >= 0) rings.push({ i: this.kept, kind: "kept", colour: colour(this.kept) });
     if (this.hover >= 0) rings.push({ i: this.hover, kind: "hover", colour: colour(this.hover) });
     for (const plot of this.plots) plot.ring(rings);

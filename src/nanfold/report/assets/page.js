@@ -27,14 +27,12 @@ function classEntry(entry, styles) {
   const name = element("span", entry.name, entry.gathered ? "name quiet" : "name");
   name.dir = "auto";
   button.append(swatch(styles[entry.style]), name, element("span", count(entry.size), "count"));
-  const pressed = () => legend.querySelector("[aria-pressed=true]");
-  button.addEventListener("pointerenter", (event) => event.pointerType !== "touch" && !pressed() && linked.stand(entry.style));
-  button.addEventListener("pointerleave", () => !pressed() && linked.focus !== null && linked.stand(null));
+  const alone = () => legend.querySelector("[aria-pressed=true]");
+  button.addEventListener("pointerenter", (event) => event.pointerType !== "touch" && !alone() && linked.stand(entry.style));
+  button.addEventListener("pointerleave", () => !alone() && linked.focus !== null && linked.stand(null));
   button.addEventListener("click", () => {
-    const on = button.getAttribute("aria-pressed") === "false";
-    pressed()?.setAttribute("aria-pressed", "false");
-    button.setAttribute("aria-pressed", String(on));
-    linked.stand(on ? entry.style : null);
+    if (alone() !== button) alone()?.setAttribute("aria-pressed", "false");
+    linked.stand(pressed(button) ? entry.style : null);
   });
   return button;
 }
@@ -227,7 +225,19 @@ function outline(context, shape, x, y, r) {
   context.fill();
 }
 
-function watchSave(plot, p) {
+// What a button that stays pressed is after this press.
+function pressed(button) {
+  const on = button.getAttribute("aria-pressed") === "false";
+  button.setAttribute("aria-pressed", String(on));
+  return on;
+}
+
+function watchPlot(plot, p) {
+  plot.section.querySelector(".enlarge").addEventListener("click", (event) => {
+    const on = pressed(event.target);
+    event.target.textContent = on ? "Smaller" : "Enlarge";
+    plot.section.classList.toggle("large", on);
+  });
   plot.section.querySelector(".save").addEventListener("click", () => {
     const parts = [plot.embedding.name, linked.colouring?.name || ""].map(slug).filter(Boolean);
     pictureOf(plot).toBlob((blob) => {
@@ -247,17 +257,17 @@ function watchStage() {
     linked.focus = null;
     drawAll();
   });
-  linked.plots.forEach(watchSave);
+  linked.plots.forEach(watchPlot);
   watchFind();
-  for (const button of document.querySelectorAll(".sample[data-sample]")) {
-    const i = Number(button.dataset.sample);
-    button.addEventListener("pointerenter", () => linked.point(i));
-    button.addEventListener("pointerleave", () => linked.point(-1));
-    button.addEventListener("click", () => {
-      linked.keep(i, linked.plots[0]);
-      document.querySelector(".stage").scrollIntoView({ block: "start" });
-    });
-  }
+  for (const button of document.querySelectorAll(".sample[data-sample]")) watchSample(button, Number(button.dataset.sample), linked);
+  new Samples(document.getElementById("samples"), linked);
+  const ring = document.getElementById("ring");
+  ring?.addEventListener("click", () => {
+    const on = pressed(ring);
+    linked.doubted = on ? ring.dataset.samples.split(" ").map(Number) : [];
+    linked.ring();
+    if (on) document.querySelector(".stage").scrollIntoView({ block: "start" });
+  });
   document.addEventListener("keydown", (event) => {
     if (event.key !== "Escape") return;
     linked.release();
