@@ -6,7 +6,7 @@
 #   make lint       ruff and mypy
 #   make docs       the documentation, docs/_build/index.html
 #   make format     let ruff put the code in its format
-#   make images     draw the README's pictures again
+#   make images     draw the pictures of the README and of the gallery again
 #   make clean      remove the virtual environment and what was written
 #
 # PYTHON=python3.12 chooses an interpreter, JOBS=8 the number of test processes.
@@ -55,6 +55,7 @@ images: demo
 	mkdir -p docs/images
 	cp nanfold-demo/clusters.png docs/images/demo.png
 	cp nanfold-demo/clusters-dark.png docs/images/demo-dark.png
+	$(RUN) docs/gallery.py
 
 # The package is installed in place, so only a change of what it needs asks for another installation.
 $(VENV)/.installed-demo: pyproject.toml | $(VENV)/.made

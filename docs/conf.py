@@ -10,7 +10,7 @@ author = "the nanfold developers"
 release = version = nanfold.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napoleon", "sphinx_copybutton"]
-myst_enable_extensions = ["dollarmath"]
+myst_enable_extensions = ["attrs_inline", "dollarmath"]
 myst_heading_anchors = 3
 autosummary_generate = False
 autodoc_member_order = "bysource"
