@@ -20,6 +20,8 @@ STARTING = 120.0
 # Two processes with two threads of BLAS each are slower on two cores than with one.
 LIBRARIES = ("OMP", "OPENBLAS", "MKL", "NUMBA")
 SINGLE_THREAD = {**{f"{library}_NUM_THREADS": "1" for library in LIBRARIES}, "NANFOLD_THREADS": "1"}
+# The process that multiprocessing keeps to clear away what killed ones leave would complain of having to.
+QUIET = {"PYTHONWARNINGS": "ignore::UserWarning:multiprocessing.resource_tracker"}
 
 
 class Source(Protocol):
@@ -41,7 +43,7 @@ class Worker:
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs, source), daemon=True)
-        with _environment(SINGLE_THREAD):
+        with _environment(SINGLE_THREAD | QUIET), _without_interrupts():
             self._process.start()
         theirs.close()
         self.left: list[Cell] = []
@@ -119,7 +121,7 @@ def _lost(worker: Worker, workers: list[Worker], source: Source, reason: str) ->
 
 def _serve(connection: Connection, source: Source) -> None:
     """Do batch after batch."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the one that started us ends us
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     batches: queue.SimpleQueue[Batch] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(connection, batches), daemon=True).start()
     while True:
@@ -153,6 +155,22 @@ def _listen(connection: Connection, batches: "queue.SimpleQueue[Batch]") -> None
             batches.put(connection.recv())
     except (EOFError, OSError):
         os._exit(1)
+
+
+@contextlib.contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """What is started here never sees Ctrl-C, which reaches all processes of a terminal; we end it ourselves."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    from multiprocessing import resource_tracker
+
+    resource_tracker.ensure_running()  # now, because when it starts it lets interrupts in
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextlib.contextmanager
