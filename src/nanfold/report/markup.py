@@ -78,7 +78,11 @@ def card(title: str, inner: str, kind: str = "") -> str:
 
 def table_card(shown: Table) -> str:
     """A table as it was handed in."""
-    return card(shown.title, paragraph(shown.note) + table(shown.head, shown.rows, shown.numbers), "table")
+    return card(
+        shown.title,
+        paragraph(shown.note) + table(shown.head, shown.rows, shown.numbers),
+        "broad" if len(shown.head) > 4 else "",
+    )
 
 
 def facts_card(facts: Facts) -> str:

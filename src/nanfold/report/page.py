@@ -35,7 +35,6 @@ PAGE = """<!DOCTYPE html>
 {pictures}
 {distrust}
 {tables}
-{facts}
 {command}
 </main>
 <div id="tip" class="tip" hidden></div>
@@ -60,8 +59,7 @@ def render(content: ReportContent) -> str:
         findings=sections[Findings],
         pictures=_group(_pictures(content) + sections[Chart], "pictures"),
         distrust=_distrust(content.distrust, bool(content.embeddings)),
-        tables=_group(sections[Table], "tables"),
-        facts=_group(sections[Facts], "tables"),
+        tables=_group("\n".join(filter(None, (sections[Table], sections[Facts]))), "tables"),
         command=_command(content.command),
         data=pack.data(content),
         script=script,
@@ -161,7 +159,7 @@ def _colour_by(colourings: tuple[Colouring, ...]) -> str:
 
 def _plot(content: ReportContent, e: int) -> str:
     embedding = content.embeddings[e]
-    note = f'<span class="quiet">{text(embedding.note)}</span>' if embedding.note else ""
+    note = f'<span class="quiet" title="{text(embedding.note)}">{text(embedding.note)}</span>' if embedding.note else ""
     says = f"{embedding.name}: {content.n_samples:,} samples as points"
     if any(embedding.axes):
         says += f", {embedding.axes[0]} across and {embedding.axes[1]} up"
@@ -169,7 +167,7 @@ def _plot(content: ReportContent, e: int) -> str:
     return f"""<section class="plot" data-plot="{e}">
 <div class="head"><h2>{name}</h2>{note}
 <button type="button" class="plain enlarge" aria-pressed="false" aria-label="Enlarge {name}">Enlarge</button>
-<button type="button" class="plain save" aria-label="Save the picture of {name}">Save picture</button></div>
+<button type="button" class="plain save" aria-label="Save the picture of {name}">Save</button></div>
 <div class="field-of-points" tabindex="0" role="application" aria-roledescription="scatter plot"
  aria-label="{text(says)}" aria-describedby="keys"><canvas class="base"></canvas><canvas class="over"></canvas></div>
 </section>"""
