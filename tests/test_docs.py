@@ -1,5 +1,6 @@
 """The documentation keeps its word: examples run and print what is shown, every public name is there, links lead on."""
 
+import importlib.util
 import re
 from pathlib import Path
 
@@ -36,3 +37,28 @@ def test_every_public_name_is_documented():
     text = (DOCS / "api.md").read_text(encoding="utf-8")
     documented = set(re.findall(r"^\.\. auto\w+:: nanfold\.([\w.]+)$", text, re.MULTILINE))
     assert set(nf.__all__) - {"__version__"} <= documented
+
+
+class TestGallery:
+    """The pictures are those that the script draws, and small enough to be kept."""
+
+    @pytest.fixture
+    def gallery(self):
+        pytest.importorskip("matplotlib")
+        spec = importlib.util.spec_from_file_location("gallery", DOCS / "gallery.py")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
+    def test_shown_is_what_is_drawn(self, gallery):
+        shown = re.findall(r"\(images/gallery/([\w-]+)\.png\)", (DOCS / "gallery.md").read_text(encoding="utf-8"))
+        assert sorted(shown) == sorted([*gallery.PICTURES, *(f"{name}-dark" for name in gallery.PICTURES)])
+        kept = {picture.stem: picture.stat().st_size for picture in gallery.FOLDER.glob("*")}
+        assert sorted(kept) == sorted(shown)
+        assert max(kept.values()) < 150_000
+
+    def test_it_draws(self, gallery, tmp_path, monkeypatch):
+        monkeypatch.setattr(gallery, "FOLDER", tmp_path / "pictures")
+        gallery.main(["wine"])
+        assert sorted(picture.name for picture in gallery.FOLDER.iterdir()) == ["wine-dark.png", "wine.png"]
+        assert min(picture.stat().st_size for picture in gallery.FOLDER.iterdir()) > 10_000
