@@ -9,13 +9,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy import linalg, stats
 from scipy.sparse.linalg import svds
 
 N_DRAWS = 30
 # The law of Tracy and Widom for real data: its mean and variance, and the shape of the gamma law that matches its skew.
 MEAN, VARIANCE, SHAPE = -1.2065336, 1.6077810, 46.446
 PAIRS_SHOWN = 1500
+# Up to this many rows or columns all singular values are found at once.
+DENSE = 60
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,7 @@ class Fit:
     ----------
     p_value : of a largest singular value as large, were the model true
     misfit : root mean square of how far the number of features two samples share is from what the model says, relative,
-        beyond what chance makes of it
+        beyond what chance makes of it (at least)
     beyond_one : the share of entries whose fitted probability exceeds 1
     predicted, seen : of some pairs of samples, how many features they share
     """
@@ -45,7 +47,7 @@ def rank_one_fit(
     P = _fitted(M)
     own, mine = _largest(M, P), _pair_misfit(M)
     largest, misfits = np.empty(N_DRAWS), np.empty(N_DRAWS)
-    bounded = np.minimum(P, 1.0)
+    bounded = np.minimum(_true_spread(M), 1.0)
     for t in range(N_DRAWS):
         drawn = (rng.random(M.shape, dtype=np.float32) < bounded).astype(np.float32)
         largest[t], misfits[t] = _largest(drawn, _fitted(drawn)), _pair_misfit(drawn)
@@ -54,7 +56,8 @@ def rank_one_fit(
     predicted, seen = _pairs(M, rng)
     return Fit(
         p_value=_tail(standard),
-        misfit=float(np.sqrt(max(mine - misfits.mean(), 0.0))),
+        # Two standard deviations off, or the root would make much of what is chance.
+        misfit=float(np.sqrt(max(mine - misfits.mean() - 2.0 * misfits.std(ddof=1), 0.0))),
         beyond_one=float(np.mean(P > 1.0 + 1e-6)),
         predicted=predicted,
         seen=seen,
@@ -74,6 +77,21 @@ def _fitted(M: np.ndarray) -> np.ndarray:
     return np.outer(M.mean(axis=1), M.mean(axis=0) / M.mean())
 
 
+def _true_spread(M: np.ndarray) -> np.ndarray:
+    """The model's probabilities with factors that spread no more than the true ones do.
+
+    Observed shares spread by chance too; masks drawn from them would spread more than the mask itself.
+    """
+    rows, columns = M.mean(axis=1, dtype=np.float64), M.mean(axis=0, dtype=np.float64)
+    return np.outer(_shrunk(rows, M.shape[1]), _shrunk(columns, M.shape[0]) / M.mean(dtype=np.float64))
+
+
+def _shrunk(shares: np.ndarray, size: int) -> np.ndarray:
+    by_chance = float(np.mean(shares * (1.0 - shares))) / size
+    kept = np.sqrt(max(1.0 - by_chance / max(float(shares.var()), 1e-12), 0.0))
+    return shares.mean() + kept * (shares - shares.mean())
+
+
 def _largest(M: np.ndarray, P: np.ndarray) -> float:
     """The square of the largest singular value of M - P after scaling, in units of max(n, d)."""
     P = np.minimum(P, 1.0)
@@ -84,6 +102,8 @@ def _largest(M: np.ndarray, P: np.ndarray) -> float:
     scale = np.sqrt(rows * columns)
     # Rows and columns that are always observed leave nothing.
     E = np.where(scale > 1e-6, (M - P) / np.maximum(scale, 1e-6), 0.0)
+    if min(E.shape) <= DENSE:
+        return float(linalg.norm(E, 2) ** 2) / max(E.shape)
     start = np.random.default_rng(0).standard_normal(min(E.shape))
     return float(svds(E, k=1, tol=1e-3, v0=start, return_singular_vectors=False)[0] ** 2) / max(E.shape)
 
