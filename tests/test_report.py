@@ -131,6 +131,13 @@ def test_colours_come_back(page):
     np.testing.assert_array_equal(unpacked(share["values"], "<f4"), given[2].values.astype("f4"))
 
 
+@pytest.mark.parametrize("values", [[1e300, -2.0, np.nan], [0.0, 1e-50], [np.inf, 1.0], [1.5, 16_777_216]])
+def test_numbers_of_any_size_come_back(values):
+    packed = pack._colouring(Colouring("", np.array(values), "number"))
+    assert packed["wide"] == (1e300 in values or 1e-50 in values)
+    np.testing.assert_array_equal(unpacked(packed["values"], "<f8" if packed["wide"] else "<f4"), values)
+
+
 def test_classes_stand_in_the_order_of_people():
     packed = pack._colouring(Colouring("", np.array(SOUND[::-1]), "category"))
     assert packed["classes"] == ["a", "b 2", "B 3", "b 10", "é"]

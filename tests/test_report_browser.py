@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import browser
-from nanfold.report import Embedding, ReportContent
+from nanfold.report import Colouring, Embedding, ReportContent
 from nanfold.report.page import render
 from reports import METHODS, full_report
 
@@ -333,6 +333,23 @@ def test_few_samples_without_names_and_labels(window, tmp_path, points):
     window.press("Right", "Right", "Enter")
     assert int(window.run(HOVER)) in range(len(points))
     assert "0,114,178" in " ".join(window.run(PIXELS)[0]) or window.run(RINGS)[0][0] > 50
+    assert window.complaints() == []
+
+
+def test_numbers_of_any_size_are_coloured(window, tmp_path):
+    path = tmp_path / "numbers.html"
+    points = np.random.default_rng(0).normal(size=(40, 2))
+    spread = 1.7e308 * np.linspace(-1, 1, 40)
+    outlying = np.where(np.arange(40) == 7, 1e6, np.linspace(0, 1, 40))
+    few = np.array([np.nan] * 38 + [np.inf, 3.0])
+    colourings = tuple(Colouring(f"c{c}", v, "number") for c, v in enumerate((spread, outlying, few, few * np.nan)))
+    path.write_text(render(ReportContent("", "", None, (Embedding("PCA", points),), colourings)), encoding="utf-8")
+    window.open(path)
+    shown = []
+    for c in range(4):
+        colour_by(window, c)
+        shown.append(window.run("return document.getElementById('legend').innerText").replace("\n", " "))
+    assert shown == ["−1.7e+308 0 1.7e+308", "0 0.5 ≥ 1", "3 3 ≥ 3 not known 38", "not known 40"]
     assert window.complaints() == []
 
 

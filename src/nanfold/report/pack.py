@@ -12,6 +12,7 @@ from nanfold.report.theme import CLASSES, RAMPS
 
 # No screen has as many pixels as this, so that coordinates rounded to it lie where they lay.
 STEPS = 2**16 - 1
+SINGLE = np.finfo(np.float32)
 
 
 def data(content: ReportContent) -> str:
@@ -55,7 +56,11 @@ def _embedding(embedding: Embedding) -> dict[str, Any]:
 def _colouring(colouring: Colouring) -> dict[str, Any]:
     out: dict[str, Any] = {"name": colouring.name, "kind": colouring.kind, "note": colouring.note}
     if colouring.kind != "category":
-        return out | {"values": _bytes(np.asarray(colouring.values, dtype=float), "<f4")}
+        values = np.asarray(colouring.values, dtype=float)
+        size = np.abs(values[np.isfinite(values) & (values != 0)])
+        # Seven digits are more than are shown, if the numbers are of a size that they can have.
+        wide = bool(np.any((size > SINGLE.max) | (size < SINGLE.tiny)))
+        return out | {"wide": wide, "values": _bytes(values, "<f8" if wide else "<f4")}
     values = np.asarray([str(value) for value in colouring.values], dtype=object)
     classes = sorted(set(values) - {""}, key=_natural)
     code = {name: c for c, name in enumerate(classes, start=1)} | {"": 0}

@@ -59,20 +59,22 @@ function paintClasses(colouring, unknown) {
 // Outliers would leave one colour for all others, so that the scale may end before them, which the legend then says.
 function paintNumbers(colouring, unknown) {
   const finite = colouring.values.filter(Number.isFinite).sort();
-  const at = (q) => finite[Math.min(finite.length - 1, Math.floor(q * finite.length))];
   let [low, high] = finite.length ? [finite[0], finite[finite.length - 1]] : [0, 1];
   if (finite.length > 20) {
-    const [a, b] = [at(0.01), at(0.99)];
-    if (b > a && high - low > 2 * (b - a)) [low, high] = [Math.max(low, a), Math.min(high, b)];
+    const aside = Math.ceil(0.01 * (finite.length - 1));
+    const [a, b] = [finite[aside], finite[finite.length - 1 - aside]];
+    const far = b > a ? b / 2 - a / 2 : Infinity;
+    if (low < a - far) low = a;
+    if (high > b + far) high = b;
   }
   const stops = report.ramps[themeNow()].map(rgb);
   const styles = [unknown];
   for (let s = 0; s <= STEPS; s++) styles.push({ colour: along(stops, s / STEPS), shape: "disc" });
-  const range = high - low;
+  const range = high / 2 - low / 2; // halved, for the range of the largest numbers is none
   let missing = 0;
   const codes = Uint16Array.from(colouring.values, (value) => {
     if (Number.isNaN(value)) return missing++, 0;
-    const t = range ? (value - low) / range : value === low ? 0.5 : value > low;
+    const t = range ? (value / 2 - low / 2) / range : value === low ? 0.5 : value > low;
     return 1 + Math.round(STEPS * Math.min(1, Math.max(0, t)));
   });
   const below = finite.length > 0 && (finite[0] < low || colouring.values.includes(-Infinity));

@@ -10,7 +10,7 @@ function unpack(text, kind) {
 
 for (const embedding of report.embeddings) embedding.points = unpack(embedding.points, Uint16Array);
 for (const colouring of report.colourings)
-  colouring.values = unpack(colouring.values, colouring.kind === "category" ? Uint32Array : Float32Array);
+  colouring.values = unpack(colouring.values, colouring.kind === "category" ? Uint32Array : colouring.wide ? Float64Array : Float32Array);
 if (report.holes) report.holes.share = unpack(report.holes.share, Uint8Array);
 
 const nameOf = (i) => (report.names ? report.names[i] || `(no name, sample ${i + 1})` : `sample ${i + 1}`);

@@ -46,7 +46,7 @@ function scaleEntry(scale, styles) {
     const ends = element("div", undefined, "ends");
     ends.append(
       element("span", `${scale.below ? "≤ " : ""}${share(scale.low)}`),
-      element("span", share((scale.low + scale.high) / 2)),
+      element("span", share(scale.low / 2 + scale.high / 2)),
       element("span", `${scale.above ? "≥ " : ""}${share(scale.high)}`),
     );
     parts.push(bar, ends);

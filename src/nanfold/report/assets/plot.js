@@ -60,7 +60,7 @@ class Plot {
       this.ys[i] = foot - (points[2 * i + 1] / MOST) * span[1];
     }
     this.grid = null;
-    this.radius = Math.min(4.2, Math.max(1.25, Math.sqrt((0.15 * space[0] * space[1]) / (Math.PI * report.n))));
+    this.radius = Math.min(4.2, Math.max(1.25, Math.sqrt((0.12 * space[0] * space[1]) / (Math.PI * report.n))));
     this.alpha = report.n < 3000 ? 0.92 : report.n < 20000 ? 0.8 : 0.65;
     this.rim = this.radius > 1.8 ? 0.7 : 0;
   }
