@@ -181,6 +181,13 @@ def test_a_class_can_stand_out(opened):
     opened.run(f"document.querySelector('.class').click(); {FRAME}")
     alone = opened.run(PIXELS)
     assert all(len(b) < len(a) for a, b in zip(before, alone, strict=True))
+    # Other colours, the same class.
+    opened.dark(True)
+    opened.run(FRAME)
+    assert opened.run("return document.querySelector('.class').getAttribute('aria-pressed')") == "true"
+    opened.dark(False)
+    opened.run(FRAME)
+    assert opened.run(PIXELS) == alone
     opened.press("Escape")
     opened.run(FRAME)
     assert opened.run(PIXELS) == before

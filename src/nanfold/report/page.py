@@ -10,7 +10,7 @@ from nanfold.report.content import Chart, Colouring, Distrust, Facts, Findings, 
 from nanfold.report.markup import card, facts_card, findings_card, paragraph, percent, table_card, text, unfolding
 from nanfold.report.theme import CLASSES, DARK, LIGHT, variables
 
-SCRIPTS = ("data", "colours", "stamps", "plot", "readout", "linked", "samples", "page")
+SCRIPTS = ("data", "colours", "stamps", "plot", "readout", "linked", "samples", "legend", "saving", "holes", "page")
 WORST = 15  # so many samples to distrust are seen at once; the others unfold
 
 PAGE = """<!DOCTYPE html>

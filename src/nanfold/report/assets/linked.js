@@ -139,6 +139,5 @@ class Linked {
   colourBy(colouring) {
     this.colouring = colouring;
     this.focus = null;
-    this.draw();
   }
 }
