@@ -7,6 +7,7 @@
 #   make docs       the documentation, docs/_build/index.html
 #   make format     let ruff put the code in its format
 #   make images     draw the pictures of the README and of the gallery again
+#   make results    the paper's experiments again, and the page docs/results.md; DATA=dir takes the real sets from there
 #   make clean      remove the virtual environment and what was written
 #
 # PYTHON=python3.12 chooses an interpreter, JOBS=8 the number of test processes.
@@ -16,13 +17,14 @@ PYTHON := $(shell for p in python3 python python3.13 python3.12 python3.11; do \
   $$p -c 'import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null && echo $$p && break; done)
 endif
 JOBS ?= 2
+REPETITIONS ?= 20
 
 VENV := .venv
 RUN := $(VENV)/bin/python
 # What the tests run in several processes must not be threaded again in each.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NANFOLD_THREADS=1
 
-.PHONY: help demo test test-slow lint docs format images clean
+.PHONY: help demo test test-slow lint docs format images results clean
 .DELETE_ON_ERROR:
 
 help:
@@ -56,6 +58,13 @@ images: demo
 	cp nanfold-demo/clusters.png docs/images/demo.png
 	cp nanfold-demo/clusters-dark.png docs/images/demo-dark.png
 	$(RUN) docs/gallery.py
+
+# Goes on where it was stopped. Exit code 1: a job failed, which the page tells.
+results: $(VENV)/.installed-demo
+	$(RUN) -m nanfold.cli reproduce simulation --jobs $(JOBS) || [ $$? -eq 1 ]
+	$(RUN) -m nanfold.cli reproduce real --jobs $(JOBS) --repetitions $(REPETITIONS) $(if $(DATA),--data-dir "$(DATA)") || [ $$? -eq 1 ]
+	cp nanfold-paper/results.md docs/results.md
+	for name in $$(grep -o 'images/results-[A-Za-z0-9_.-]*' docs/results.md); do cp nanfold-paper/$$name docs/$$name; done
 
 # The package is installed in place, so only a change of what it needs asks for another installation.
 $(VENV)/.installed-demo: pyproject.toml | $(VENV)/.made

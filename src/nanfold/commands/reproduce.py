@@ -14,11 +14,13 @@ from nanfold.commands._output import OutputFolder
 from nanfold.commands._progress import Progress
 
 if TYPE_CHECKING:
+    from nanfold.paper.propositions import GramError
     from nanfold.paper.protocol import Result
     from nanfold.paper.running import State
 
 STUDIES = ("simulation", "real")
 REPETITIONS = {"simulation": 10, "real": 20}
+GRAM = "gram.csv"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -56,11 +58,13 @@ def run(args: argparse.Namespace) -> int:
 
     results: list[Result] = []
     missing: dict[str, str] = {}
+    errors: list[GramError] = _errors_of(Path(args.out))
     if args.study == "simulation":
         results = _simulation(args)
+        errors = _measured(args, errors)
     elif args.study == "real":
         results, missing = _real(args)
-    pages = _write(Path(args.out))
+    pages = _write(Path(args.out), errors)
     failed = [result for result in results if result.ari is None]
     for reason in dict.fromkeys(result.reason for result in failed):
         cells = [result.cell.key for result in failed if result.reason == reason]
@@ -101,6 +105,36 @@ def _simulation(args: argparse.Namespace) -> "list[Result]":
     source = simulation.Simulation(args.samples, args.features)
     variants = [name for name in args.variants if not args.all_variants or name in simulation.VARIANTS]
     return _done(args, source, source.plan(variants, args.methods, args.repetitions))
+
+
+def _errors_of(out: Path) -> "list[GramError]":
+    """The errors of the Gram matrix that were measured before."""
+    from nanfold.paper.propositions import from_csv
+
+    path = out / GRAM
+    if not path.is_file():
+        return []
+    try:
+        return from_csv(path.read_text(encoding="utf-8"))
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path} is damaged; delete it, and the simulation measures it again.") from error
+
+
+def _measured(args: argparse.Namespace, before: "list[GramError]") -> "list[GramError]":
+    """The errors of the Gram matrix in every draw."""
+    from nanfold.paper.propositions import gram_errors
+    from nanfold.paper.simulation import Simulation, size_of
+
+    simulation = Simulation(args.samples, args.features)
+    wanted = {(size_of(name), draw) for name in simulation.names for draw in range(args.repetitions)}
+    if {(one.n_features, one.draw) for one in before} >= wanted:
+        return before
+    errors = []
+    with Progress("Gram matrices") as bar:
+        for draw in range(args.repetitions):
+            errors += gram_errors(simulation, draw)
+            bar.update((draw + 1) / args.repetitions)
+    return errors
 
 
 def _real(args: argparse.Namespace) -> "tuple[list[Result], dict[str, str]]":
@@ -148,9 +182,9 @@ def _jobs(out: Path, study: str) -> Path:
     return out / "jobs" / study
 
 
-def _write(out: Path) -> list[tuple[str, Path]]:
+def _write(out: Path, errors: "list[GramError]") -> list[tuple[str, Path]]:
     """Figures, tables and page of all that is done, in both studies."""
-    from nanfold.paper import claims, figures, tables
+    from nanfold.paper import claims, figures, propositions, tables
     from nanfold.paper.store import Store
 
     results = {study: Store(_jobs(out, study)).results() for study in STUDIES}
@@ -161,7 +195,9 @@ def _write(out: Path) -> list[tuple[str, Path]]:
     with OutputFolder(out / "images") as folder, Progress("drawing") as bar:
         figures.save(results, folder, lambda share: bar.update(share))
     with OutputFolder(out) as folder:
-        (folder / "results.md").write_text(claims.page(results), encoding="utf-8")
+        (folder / "results.md").write_text(claims.page(results, errors), encoding="utf-8")
+        if errors:
+            (folder / GRAM).write_text(propositions.as_csv(errors), encoding="utf-8")
         (folder / "tables.md").write_text(tables.as_markdown(entries) + "\n", encoding="utf-8")
         (folder / "table.csv").write_text(tables.as_csv(entries), encoding="utf-8")
         (folder / "jobs.csv").write_text(tables.jobs_as_csv(everything), encoding="utf-8")
