@@ -196,6 +196,8 @@ def test_a_class_can_stand_out(opened):
 def test_by_keyboard(opened):
     opened.run("document.querySelectorAll('.field-of-points')[1].focus()")
     opened.press("Right")
+    frame = "return getComputedStyle(document.activeElement, '::after').borderTopStyle"
+    assert opened.run(frame) == "solid"
     first = int(opened.run(HOVER))
     _, _, width, height = opened.run(FIELD, 1)
     at = places(1, width, height)

@@ -96,6 +96,7 @@ function watchStage() {
     linked.ring();
     if (on) document.querySelector(".stage").scrollIntoView({ block: "start" });
   });
+  addEventListener("scroll", () => (tip.hidden = true), { passive: true });
   document.addEventListener("keydown", (event) => {
     if (event.key !== "Escape") return;
     linked.release();

@@ -163,12 +163,14 @@ class Plot {
       };
       const radius = this.radius + (near ? 2 : 4.5);
       circle(radius, paper, near ? 3.5 : 6);
-      circle(radius, near ? variable("orange") : ink, near ? 1.4 : 2.2);
+      circle(radius, near ? variable("orange") : ink, near ? 1.4 : kind === "kept" ? 3 : 2.2);
       if (near) continue;
       context.fillStyle = colour;
       context.beginPath();
       context.arc(x, y, this.radius + 1, 0, 2 * Math.PI);
       context.fill();
+      if (kind === "kept") continue;
+      // What is pointed at is looked for in the other plots: a cross of short lines leads the eye.
       for (const [dx, dy] of [[1, 0], [-1, 0], [0, 1], [0, -1]])
         for (const [style, width, from, to] of [[paper, 5, 2, 9.5], [ink, 2.2, 2, 8]]) {
           context.strokeStyle = style;
