@@ -20,8 +20,8 @@ from nanfold.observed.contract import PANEL_VALUES
 
 MOST_SWEEPS = 50
 TOLERANCE = 1e-3
-# The noise of a feature is averaged with that of all, which counts as so many entries.
-NOISE_ENTRIES = 3.0
+# The noise of a feature is averaged with that of all, which counts as so few entries that quiet features stay quiet.
+NOISE_ENTRIES = 1.0
 
 
 @dataclass
@@ -80,11 +80,11 @@ def fit_low_rank(observed: Observed, rank: int, rng: np.random.Generator) -> Low
     model = _start(observed, *fit_baseline(observed, gram, rank, rng))
     squares = _column_squares(observed)
     for sweep in range(MOST_SWEEPS):
-        before = model.noise.mean()
+        before = model.noise
         _update_scores(model, observed)
         _update_loadings(model, observed, squares)
         model.n_sweeps = sweep + 1
-        if abs(model.noise.mean() - before) <= TOLERANCE * before:
+        if np.mean(np.abs(model.noise - before) / before) <= TOLERANCE:
             break
     _update_scores(model, observed)
     return model

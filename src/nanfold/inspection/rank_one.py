@@ -47,10 +47,11 @@ def rank_one_fit(
     P = _fitted(M)
     own, mine = _largest(M, P), _pair_misfit(M)
     largest, misfits = np.empty(N_DRAWS), np.empty(N_DRAWS)
-    bounded = np.minimum(_true_spread(M), 1.0)
+    fitted, shrunk = np.minimum(P, 1.0), np.minimum(_true_spread(M), 1.0)
     for t in range(N_DRAWS):
-        drawn = (rng.random(M.shape, dtype=np.float32) < bounded).astype(np.float32)
-        largest[t], misfits[t] = _largest(drawn, _fitted(drawn)), _pair_misfit(drawn)
+        drawn = (rng.random(M.shape, dtype=np.float32) < fitted).astype(np.float32)
+        largest[t] = _largest(drawn, _fitted(drawn))
+        misfits[t] = _pair_misfit((rng.random(M.shape, dtype=np.float32) < shrunk).astype(np.float32))
         progress((t + 1) / N_DRAWS)
     standard = (own - largest.mean()) / max(largest.std(ddof=1), 1e-12)
     predicted, seen = _pairs(M, rng)
@@ -80,7 +81,8 @@ def _fitted(M: np.ndarray) -> np.ndarray:
 def _true_spread(M: np.ndarray) -> np.ndarray:
     """The model's probabilities with factors that spread no more than the true ones do.
 
-    Observed shares spread by chance too; masks drawn from them would spread more than the mask itself.
+    Observed shares spread by chance too; masks drawn from them spread more than the mask itself, so that pairs of rows
+    share more. (For the largest singular value that errs on the side of fitting, which is the better one.)
     """
     rows, columns = M.mean(axis=1, dtype=np.float64), M.mean(axis=0, dtype=np.float64)
     return np.outer(_shrunk(rows, M.shape[1]), _shrunk(columns, M.shape[0]) / M.mean(dtype=np.float64))
@@ -97,6 +99,8 @@ def _largest(M: np.ndarray, P: np.ndarray) -> float:
     P = np.minimum(P, 1.0)
     variance = P * (1.0 - P)
     total = variance.mean()
+    if total == 0:
+        return 0.0  # all is observed
     rows = variance.mean(axis=1, keepdims=True) / np.sqrt(total)
     columns = variance.mean(axis=0, keepdims=True) / np.sqrt(total)
     scale = np.sqrt(rows * columns)

@@ -10,7 +10,7 @@ from nanfold.io.table import Table, listed, percent
 
 # Below this a test has found something; a misfit of less than this is of no consequence.
 SIGNIFICANT = 0.01
-HARMLESS_MISFIT = 0.05
+HARMLESS_MISFIT = 0.03
 MANY_BEYOND_ONE = 0.02
 
 
