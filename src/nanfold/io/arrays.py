@@ -21,12 +21,13 @@ def read_npy(path: Path, *, labels: Sequence[str] = ()) -> dict[str, Any]:
     """The one array of an .npy file."""
     if labels:
         raise FileError(f"{path} holds one array without names, so there is no column {labels[0]!r} in it.")
-    return {"X": as_floats(_load(path), path), "sample_names": None, "feature_names": None, "labels": {}}
+    return {"X": as_floats(_load(path, path), path), "sample_names": None, "feature_names": None, "labels": {}}
 
 
 def read_npz(path: Path, *, layer: str | None = None, labels: Sequence[str] = ()) -> dict[str, Any]:
     """A sparse array as scipy writes it; or X with labels, features and samples beside it; or the only array."""
-    with _load(path) as archive:
+    # Opened here, because numpy leaves a damaged archive open.
+    with open(path, "rb") as raw, _load(raw, path) as archive:
         names = archive.files
         if layer is None and set(names) >= SPARSE:
             fields: dict[str, Any] = {"sample_names": None, "feature_names": None, "labels": {}}
@@ -63,9 +64,9 @@ def as_floats(array: np.ndarray, path: Path) -> np.ndarray:
     return np.ascontiguousarray(array, dtype=np.result_type(array.dtype, np.float32))
 
 
-def _load(path: Path) -> Any:
+def _load(file: Any, path: Path) -> Any:
     try:
-        return np.load(path, allow_pickle=False)
+        return np.load(file, allow_pickle=False)
     except ValueError as error:
         if "allow_pickle" in str(error) or "pickle" in str(error):
             raise FileError(
