@@ -14,13 +14,14 @@ ROOT = Path(nanfold.__file__).parent
 # From the ground up: a module may use what stands on the lines above its own, and nothing beside it. A package is one
 # place; within it only circles are forbidden. A new module has to be placed here, and those of later plans already are.
 LAYERS = (
-    ("_kernels", "_threads", "_vectors"),
+    ("_kernels", "_krylov", "_threads", "_vectors"),
     ("_passes", "chunked"),
     ("observed",),
     ("observation",),
     ("gram", "least_squares", "likelihood"),
     ("spectrum",),
-    ("assist", "diagonal", "datasets", "gp", "_clusterings"),
+    ("assist", "diagonal", "datasets", "gp", "_cells"),
+    ("_clusterings",),
     ("smoothing",),
     ("correction",),
     ("components", "neighbors", "dropout"),

@@ -5,11 +5,12 @@ import warnings
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
 from scipy.linalg import subspace_angles
 from sklearn.exceptions import ConvergenceWarning
 
 import nanfold as nf
-from nanfold import spectrum
+from nanfold import _krylov, spectrum
 from nanfold.gram import Gram
 from nanfold.spectrum import eigenpairs, exact_eigenpairs, krylov_eigenpairs, prefers_exact
 from storages import build
@@ -184,6 +185,79 @@ class TestDegenerate:
     def test_all_of_them(self):
         A = with_spectrum(SPECTRA["indefinite"])
         check(A, exact_eigenpairs(Dense(A)), N)
+
+
+class TestImages:
+    """One pass a step: the image F'N is carried along with N, and must stay what it is said to be."""
+
+    @pytest.mark.parametrize("storage", ["dense NaN", "unstored", "sparse soft counts"])
+    def test_the_data_are_read_once_a_step(self, storage, monkeypatch):
+        case = build(storage, np.float64, n=200, d=150)
+        gram = nf.UnbiasedGram(case.observed, nf.observation.RankOne().fit(case.observed))
+        passes = count_calls(monkeypatch, type(case.observed), "normal_pass")
+        products = count_calls(monkeypatch, type(case.observed), "rmatmul")
+        pairs = krylov_eigenpairs(gram, 200, 6, tol=1e-9)
+        assert len(passes) == pairs.n_iter
+        # The start, the check at the end, and where rounding had cost too much.
+        assert len(products) <= pairs.n_iter // 4
+        check(gram.toarray(), pairs, 6)
+
+    def test_images_that_rounding_has_spoilt_are_made_again(self, monkeypatch):
+        """With no tolerance for their error, all are; the answer is the same."""
+        case = build("unstored", np.float64, n=200, d=150)
+        gram = nf.UnbiasedGram(case.observed, nf.observation.RankOne().fit(case.observed))
+        carried = krylov_eigenpairs(gram, 200, 6, tol=1e-9)
+        monkeypatch.setattr(_krylov, "IMAGE_ERROR", 0.0)
+        products = count_calls(monkeypatch, type(case.observed), "rmatmul")
+        fresh = krylov_eigenpairs(gram, 200, 6, tol=1e-9)
+        assert len(products) >= fresh.n_iter
+        assert_allclose(fresh.values, carried.values, rtol=1e-12)
+
+    def test_a_shift_of_the_diagonal(self):
+        """What is multiplied with another diagonal is its image, too."""
+        case = build("unstored", np.float64, n=60, d=50)
+        gram = nf.UnbiasedGram(case.observed, nf.observation.RankOne().fit(case.observed))
+        generator = np.random.default_rng(0)
+        N, shift = generator.standard_normal((60, 4)), generator.standard_normal(60)
+        Z, image = gram.step(N, gram.image(N), shift)
+        assert_allclose(Z, gram @ N + shift[:, None] * N, rtol=1e-12, atol=1e-12)
+        assert_allclose(image, gram.image(Z), rtol=1e-10, atol=1e-12)
+
+
+def count_calls(monkeypatch, owner, name):
+    """A list that grows by one at every call of a method."""
+    calls, method = [], getattr(owner, name)
+
+    def counted(*args, **kwargs):
+        calls.append(name)
+        return method(*args, **kwargs)
+
+    monkeypatch.setattr(owner, name, counted)
+    return calls
+
+
+class TestByFeatures:
+    """Complete sparse data are decomposed on the side of the features, which is the shorter one."""
+
+    @pytest.mark.parametrize("k", [3, 40])
+    def test_the_same_as_the_dense_matrix(self, k):
+        X = sparse.random_array((900, 300), density=0.2, rng=np.random.default_rng(0), format="csr")
+        gram = nf.unbiased_gram(X)
+        check(gram.toarray(), eigenpairs(gram, k, "krylov", tol=1e-9), k)
+
+    def test_residuals_are_those_of_the_samples(self):
+        X = sparse.random_array((900, 300), density=0.2, rng=np.random.default_rng(0), format="csr")
+        gram = nf.unbiased_gram(X)
+        pairs = eigenpairs(gram, 4, "krylov", tol=1e-2)
+        norms = np.linalg.norm(gram @ pairs.vectors - pairs.vectors * pairs.values, axis=0)
+        assert_allclose(pairs.residuals, norms / pairs.values, rtol=1e-8)
+
+    def test_more_than_the_rank(self):
+        """Eigenvalues that vanish have no vectors on the other side, so that all is done on the side of the samples."""
+        generator = np.random.default_rng(0)
+        X = sparse.csr_array(generator.standard_normal((900, 5)) @ generator.standard_normal((5, 300)))
+        gram = nf.unbiased_gram(X)
+        check(gram.toarray(), eigenpairs(gram, 8, "krylov"), 8, tol=1e-5)
 
 
 class TestCompleteData:

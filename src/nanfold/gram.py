@@ -5,6 +5,7 @@ K is the Gram matrix per feature of the complete (centred) data, G~ its estimate
 
 import math
 from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
@@ -33,6 +34,14 @@ class Gram(ABC):
     @abstractmethod
     def __matmul__(self, V: np.ndarray) -> np.ndarray:
         """G V, for a vector or a block of vectors."""
+
+    def image(self, N: np.ndarray) -> np.ndarray:
+        """What `step` wants to know of N, linear in N; nothing (no rows) where the matrix has no factor."""
+        return np.empty((0, N.shape[1]))
+
+    def step(self, N: np.ndarray, image: np.ndarray, shift: Any = 0.0) -> tuple[np.ndarray, np.ndarray]:
+        """(G + diag(shift)) N and its image, in one pass over the data where N's image saves the other."""
+        return self @ N + np.reshape(shift, (-1, 1)) * N, image
 
     @abstractmethod
     def diagonal(self) -> np.ndarray:
@@ -144,8 +153,40 @@ class UnbiasedGram(Gram):
             return (self @ V[:, None])[:, 0]
         if self._scale is None:
             return self._formed() @ V
-        scale = self._scale[:, None]
-        return scale * self.observed.matmul(self.observed.rmatmul(scale * V)) + self._delta[:, None] * V
+        out = self.observed.matmul(self.image(V))
+        out *= self._scale[:, None]
+        out += self._delta[:, None] * V
+        return out
+
+    def image(self, N: np.ndarray) -> np.ndarray:
+        """F'N."""
+        return super().image(N) if self._scale is None else self.observed.rmatmul(self._scale[:, None] * N)
+
+    def step(self, N: np.ndarray, image: np.ndarray, shift: Any = 0.0) -> tuple[np.ndarray, np.ndarray]:
+        """(G~ + diag(shift)) N and F' of it, in one pass."""
+        if self._scale is None:
+            return super().step(N, image, shift)
+        return self.observed.normal_pass(image, N, self._scale, self._delta + shift)
+
+    def factor_matmul(self, V: np.ndarray) -> np.ndarray:
+        """F V, where the model factorises."""
+        out = self.observed.matmul(V)
+        out *= self._factor_scale()[:, None]
+        return out
+
+    def _factor_scale(self) -> np.ndarray:
+        if self._scale is None:
+            raise ValueError(f"{self.model!r} does not factorise, so that the Gram matrix has no factor.")
+        return self._scale
+
+    def covariance_step(self, V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """F V and F'F V in one pass, where the model factorises."""
+        n = self.shape[0]
+        return self.observed.normal_pass(V, np.zeros((n, V.shape[1])), self._factor_scale(), np.zeros(n))
+
+    def covariance_matmul(self, V: np.ndarray) -> np.ndarray:
+        """F'F V, in one pass."""
+        return self.covariance_step(V)[1]
 
     def diagonal(self) -> np.ndarray:
         """The diagonal."""
