@@ -7,4 +7,4 @@ and returns the exit code. Every module here is imported for the help, so what i
 What a command cannot do with what it was given it says by raising ValueError or OSError with one sentence.
 """
 
-NAMES = ("demo", "inspect", "embed", "impute", "datasets", "reproduce")
+NAMES = ("demo", "inspect", "embed", "impute", "datasets", "reproduce", "bench")
