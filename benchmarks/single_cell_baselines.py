@@ -70,7 +70,8 @@ def main() -> None:
     CIDR(n_clusters=2).fit(warm_up)
     ScImpute(n_clusters=2, random_state=0).fit(warm_up)
     print(
-        f"{'':9} {'data':34} {'cells x genes':>15} {'R (s)':>6} {'ours (s)':>9} {'R / ours':>9} {'processor (s)':>14}"
+        f"{'':9} {'data':34} {'cells x genes':>15} {'R (s)':>6} {'ours (s)':>9} {'R / ours':>9} {'wanted':>6} "
+        f"{'processor (s)':>14}"
     )
     for case in cases(shared):
         seconds = []
@@ -79,11 +80,12 @@ def main() -> None:
             case.model.fit(case.X, **case.given)
             seconds.append((perf_counter() - wall, process_time() - processor))
         wall, processor = np.min(seconds, axis=0)
-        theirs, ratio = f"{case.r_seconds:.0f}", f"{case.r_seconds / wall:.1f}"
+        theirs, ratio, wanted = f"{case.r_seconds:.0f}", f"{case.r_seconds / wall:.1f}", "> 1"
         if np.isnan(case.r_seconds):
-            theirs = ratio = "-"
+            theirs = ratio = wanted = "-"
         size = " x ".join(map(str, case.X.shape))
-        print(f"{case.method:9} {case.data:34} {size:>15} {theirs:>6} {wall:9.3f} {ratio:>9} {processor:14.3f}")
+        ours = f"{wall:9.3f} {ratio:>9} {wanted:>6} {processor:14.3f}"
+        print(f"{case.method:9} {case.data:34} {size:>15} {theirs:>6} {ours}")
 
 
 if __name__ == "__main__":
