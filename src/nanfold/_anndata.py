@@ -8,7 +8,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
-from nanfold.observed import StructuredMask
+from nanfold._cells import ChunkedCells, columns_of_chunks
+from nanfold.observed import StructuredMask, is_dask
 
 DROPOUTS = "dropouts"
 HIGHLY_VARIABLE = "highly_variable"
@@ -63,10 +64,15 @@ def select(adata: Any, layer: str | None, mask_var: Any, dropouts: str | None) -
     mask = stored_mask(adata, dropouts, genes)
     X = matrix(adata, layer, genes)
     var_names = adata.var_names if genes is None else adata.var_names[genes]
-    if mask is not None:
-        X = sparse.csr_array(X)
-        _refuse_negative(X, adata.obs_names, var_names, dropouts)
-    _refuse_unseen(X, mask, adata.obs_names, var_names)
+    if is_dask(X):
+        # What is unseen is refused when it is read, by number.
+        if mask is not None:
+            _refuse_negative_chunks(X, adata.obs_names, var_names, dropouts)
+    else:
+        if mask is not None:
+            X = sparse.csr_array(X)
+            _refuse_negative(X, adata.obs_names, var_names, dropouts)
+        _refuse_unseen(X, mask, adata.obs_names, var_names)
     params = {"layer": layer, "mask_var": name, "dropouts": None if mask is None else dropouts}
     return Selected(X, mask, genes, params)
 
@@ -81,6 +87,8 @@ def chosen_genes(adata: Any, mask_var: Any) -> tuple[np.ndarray | None, Any]:
         if mask_var not in adata.var:
             raise ValueError(f"mask_var={mask_var!r} is not in adata.var, which has {_listed(adata.var.columns)}.")
         column, what = adata.var[mask_var], f"adata.var[{mask_var!r}]"
+        if not hasattr(column, "isna"):
+            column = column.to_series()  # of xarray's, where it is read lazily
         missing = int(column.isna().sum())
         if missing:
             raise ValueError(f"{what} is missing for {missing} genes; mask_var needs True or False for every gene.")
@@ -101,7 +109,7 @@ def chosen_genes(adata: Any, mask_var: Any) -> tuple[np.ndarray | None, Any]:
 
 
 def matrix(adata: Any, layer: str | None, genes: np.ndarray | None) -> Any:
-    """The values of the chosen genes in memory; of a backed matrix no more than those are kept."""
+    """The values of the chosen genes, in memory but for a Dask array; of a backed matrix no more is kept."""
     if layer is None:
         X = adata.X
         if X is None:
@@ -110,6 +118,8 @@ def matrix(adata: Any, layer: str | None, genes: np.ndarray | None) -> Any:
         raise ValueError(f"There is no layer {layer!r}; adata.layers has {_listed(adata.layers)}.")
     else:
         X = adata.layers[layer]
+    if is_dask(X):
+        return X if genes is None else columns_of_chunks(X, genes)
     if isinstance(X, np.ndarray) or sparse.issparse(X):
         return X if genes is None else X[:, np.flatnonzero(genes)]
     return _from_file(X, genes)
@@ -215,11 +225,21 @@ def _refuse_negative(X: sparse.csr_array, cells: Any, genes: Any, key: str | Non
     if below.any():
         at = int(np.argmax(below))
         i = int(np.searchsorted(X.indptr, at, side="right")) - 1
-        raise ValueError(
-            f"Cell {cells[i]!r} has {X.data[at]:.6g} for gene {genes[X.indices[at]]!r}: after centring or scaling, "
-            f"zeros are no longer those of the counts that the mask {key!r} is about; name a layer with the values "
-            "before, or pass dropouts=None."
-        )
+        raise _negative(cells[i], genes[X.indices[at]], X.data[at], key)
+
+
+def _refuse_negative_chunks(X: Any, cells: Any, genes: Any, key: str | None) -> None:
+    """The same for a Dask array, in a pass of its own."""
+    for i, s, value in ChunkedCells.read(X).bad:
+        if value < 0:
+            raise _negative(cells[int(i)], genes[int(s)], value, key)
+
+
+def _negative(cell: Any, gene: Any, value: float, key: str | None) -> ValueError:
+    return ValueError(
+        f"Cell {cell!r} has {value:.6g} for gene {gene!r}: after centring or scaling, zeros are no longer those of the "
+        f"counts that the mask {key!r} is about; name a layer with the values before, or pass dropouts=None."
+    )
 
 
 def _refuse_unseen(X: Any, mask: StructuredMask | None, cells: Any, genes: Any) -> None:

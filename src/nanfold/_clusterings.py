@@ -7,10 +7,13 @@ from scipy import sparse
 from sklearn.cluster import KMeans, MiniBatchKMeans
 from sklearn.metrics import euclidean_distances, pairwise_distances_argmin
 
+from nanfold._cells import ChunkedCells, cluster_sums
 from nanfold._threads import even_blocks
+from nanfold.gram import UnbiasedGram
+from nanfold.observation import Homogeneous
 from nanfold.observed import CountsObserved, StructuredMask
 from nanfold.observed.contract import PANEL_VALUES
-from nanfold.spectrum import krylov_eigenpairs
+from nanfold.spectrum import eigenpairs, krylov_eigenpairs
 
 # Residuals of the components relative to their eigenvalues: loose, because the last components lie among the noise,
 # where no eigenvalue stands out and any direction will do.
@@ -45,17 +48,28 @@ class CellSpace:
         return out
 
 
-def cell_space(X: sparse.csr_array, n_components: int | None, rng: np.random.Generator) -> CellSpace:
+def cell_space(X: sparse.csr_array | ChunkedCells, n_components: int | None, rng: np.random.Generator) -> CellSpace:
     """The leading principal components of X, all of them if `n_components` is None or exceeds what there is."""
     n, d = X.shape
-    nothing_missing = StructuredMask(np.zeros(n, dtype=np.int64), np.ones((1, d), dtype=np.float32))
-    Y = CountsObserved(X, nothing_missing, None)
     most = min(n, d)
     p = most if n_components is None else min(n_components, most)
+    if isinstance(X, ChunkedCells):
+        return _space_of_chunks(X, p, rng)
+    nothing_missing = StructuredMask(np.zeros(n, dtype=np.int64), np.ones((1, d), dtype=np.float32))
+    Y = CountsObserved(X, nothing_missing, None)
     pairs = krylov_eigenpairs(lambda V: Y.matmul(Y.rmatmul(V)), n, p, tol=COMPONENT_TOLERANCE, rng=rng)
     scores = pairs.vectors * np.sqrt(np.maximum(pairs.values, 0.0))
     rest = np.maximum(Y.row_squares - np.einsum("ip,ip->i", scores, scores), 0.0)
     return CellSpace(scores, rest)
+
+
+def _space_of_chunks(X: ChunkedCells, p: int, rng: np.random.Generator) -> CellSpace:
+    """The same by the solver that reads the data once a step."""
+    observed = X.observed()
+    gram = UnbiasedGram(observed, Homogeneous().fit(observed))
+    pairs = eigenpairs(gram, p, tol=COMPONENT_TOLERANCE, rng=rng)
+    scores = pairs.vectors * np.sqrt(np.maximum(pairs.values * X.shape[1], 0.0))
+    return CellSpace(scores, np.maximum(observed.row_squares - np.einsum("ip,ip->i", scores, scores), 0.0))
 
 
 def kmeans_labels(scores: np.ndarray, k: int, large: bool, random_state: np.random.RandomState) -> np.ndarray:
@@ -94,7 +108,7 @@ def spectral_embedding(squared_distances: np.ndarray, n_neighbors: int, k: int, 
 
 
 def cluster_cells(
-    X: sparse.csr_array,
+    X: sparse.csr_array | ChunkedCells,
     n_clusters: tuple[int, ...],
     methods: tuple[str, ...],
     *,
@@ -137,29 +151,31 @@ class ClusterSummaries:
     Cluster a of clustering c has row ``offsets[c] + a``.
     """
 
-    def __init__(self, X: sparse.csr_array, labels: np.ndarray) -> None:
+    def __init__(self, X: sparse.csr_array | ChunkedCells, labels: np.ndarray) -> None:
         """One pass over the stored entries of X; `labels` numbers the clusters of each column from 0 on."""
-        n, n_clusterings = labels.shape
+        n = len(labels)
         counts = labels.max(axis=0) + 1
         self.offsets = np.concatenate(([0], np.cumsum(counts)))
         total = int(self.offsets[-1])
         places = labels + self.offsets[:-1]
-        nonzeros, sums = np.zeros((total, X.shape[1])), np.zeros((total, X.shape[1]))
-        for start, stop in even_blocks(n, max(1, PANEL_VALUES * n // max(X.nnz, 1))):
-            block, at = X[start:stop], places[start:stop]
-            ones = np.ones(at.size)
-            members = sparse.csr_array((ones, at.ravel(), np.arange(0, at.size + 1, n_clusterings)), (len(at), total))
-            pattern = sparse.csr_array(((block.data != 0).astype(np.float64), block.indices, block.indptr), block.shape)
-            nonzeros += (members.T @ pattern).toarray()
-            sums += (members.T @ block).toarray()
+        if isinstance(X, ChunkedCells):
+            nonzeros, sums = X.sums_over(places, total)
+        else:
+            nonzeros, sums = np.zeros((total, X.shape[1])), np.zeros((total, X.shape[1]))
+            for start, stop in even_blocks(n, max(1, PANEL_VALUES * n // max(X.nnz, 1))):
+                for out, more in zip(
+                    (nonzeros, sums), cluster_sums(X[start:stop], places[start:stop], total), strict=True
+                ):
+                    out += more
         sizes = np.bincount(places.ravel(), minlength=total)[:, None]
         self.zero_shares = (sizes - nonzeros) / sizes
         self.overall_zero_shares = 1.0 - nonzeros[: self.offsets[1]].sum(axis=0) / n
         self.means = sums / sizes
 
-    def nearest(self, X: sparse.csr_array) -> np.ndarray:
+    def nearest(self, X: sparse.csr_array | ChunkedCells) -> np.ndarray:
         """The cluster of each clustering whose mean over all genes is nearest, for every row of X."""
+        products = X.matmul(self.means.T) if isinstance(X, ChunkedCells) else X @ self.means.T
         # |x - m|^2 = |x|^2 - 2 x.m + |m|^2, and |x|^2 is the same for all clusters.
-        gaps = np.einsum("as,as->a", self.means, self.means) - 2.0 * (X @ self.means.T)
+        gaps = np.einsum("as,as->a", self.means, self.means) - 2.0 * products
         edges = zip(self.offsets[:-1], self.offsets[1:], strict=True)
         return np.stack([np.argmin(gaps[:, a:b], axis=1) for a, b in edges], axis=1)

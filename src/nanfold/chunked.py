@@ -75,6 +75,13 @@ class RowBlocks:
         new._steps = (*self._steps, Step(make, tuple(by_row), tuple(constant(value) for value in shared)))
         return new
 
+    def narrowed(self, d: int) -> Self:
+        """These blocks, said to have d columns, which is what the last step has left of them."""
+        new = object.__new__(type(self))
+        new.__dict__.update(self.__dict__)
+        new.shape = (self.shape[0], d)
+        return new
+
     def map_add(
         self,
         function: BlockFunction,

@@ -7,12 +7,13 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
+from nanfold._cells import ChunkedCells
 from nanfold._clusterings import ClusterSummaries, cluster_cells
 from nanfold._threads import even_blocks
-from nanfold.observed import StructuredMask
-from nanfold.observed.checks import checked_values
+from nanfold.observed import StructuredMask, is_dask
+from nanfold.observed.checks import checked_values, refuse_type
 from nanfold.observed.contract import PANEL_VALUES
 
 METHODS = ("kmeans", "spectral")
@@ -110,7 +111,7 @@ class Dropouts(BaseEstimator):
 
         Parameters
         ----------
-        X : (n_cells, n_genes) array, table or sparse array
+        X : (n_cells, n_genes) array, table, sparse array or Dask array
             Counts or expression, without negative or missing entries. The clusterings see X as it is: scale the cells
             to a common depth and take logarithms first. The zeros are the same before and after.
         labels : (n_cells,) or (n_cells, n_clusterings) array, optional
@@ -120,7 +121,7 @@ class Dropouts(BaseEstimator):
         X = self._checked_cells(X, reset=True)
         _warn_of_empty_genes(X, getattr(self, "feature_names_in_", None))
         if labels is None:
-            self._check_size(len(X.indptr) - 1, n_clusters)
+            self._check_size(X.shape[0], n_clusters)
             _warn_of_raw_counts(X)
             labels = cluster_cells(
                 X,
@@ -191,8 +192,18 @@ class Dropouts(BaseEstimator):
                 f"{self.max_dense}); ask for fewer clusters, or give labels."
             )
 
-    def _checked_cells(self, X: Any, reset: bool) -> sparse.csr_array:
-        """X as a CSR array of finite entries >= 0, no row of which is zero throughout."""
+    def _checked_cells(self, X: Any, reset: bool) -> sparse.csr_array | ChunkedCells:
+        """X as a CSR array, or cells in chunks, of finite entries >= 0, no row of which is zero throughout."""
+        if is_dask(X):
+            refuse_type(X)
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            X = ChunkedCells.read(X)
+        if isinstance(X, ChunkedCells):
+            self.n_features_in_ = X.shape[1]
+            for i, s, value in X.bad[:1]:
+                _refuse_no_count(int(i), int(s), value)
+            _refuse_empty_cells(X.nonzeros)
+            return X
         if isinstance(X, np.ma.MaskedArray):
             # Taken here because scikit-learn would drop the mask in silence.
             X = np.ma.filled(X.astype(np.float64), np.nan)
@@ -201,16 +212,22 @@ class Dropouts(BaseEstimator):
         if bad.any():
             at = int(np.argmax(bad))
             i = int(np.searchsorted(X.indptr, at, side="right")) - 1
-            raise ValueError(
-                f"X holds {X.data[at]:.6g} at row {i}, column {X.indices[at]}; counts and expression are finite and "
-                "never negative. Give X complete, and before any centring or scaling of genes: only a zero can be a "
-                "dropout."
-            )
-        nonzeros = np.bincount(np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), X.data != 0, X.shape[0])
-        empty = np.flatnonzero(nonzeros == 0)
-        if empty.size:
-            raise ValueError(f"All entries of {_some('row', empty)} of X are zero; drop such cells first.")
+            _refuse_no_count(i, X.indices[at], X.data[at])
+        _refuse_empty_cells(np.bincount(np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), X.data != 0, X.shape[0]))
         return X
+
+
+def _refuse_no_count(i: int, s: int, value: float) -> None:
+    raise ValueError(
+        f"X holds {value:.6g} at row {i}, column {s}; counts and expression are finite and never negative. Give X "
+        "complete, and before any centring or scaling of genes: only a zero can be a dropout."
+    )
+
+
+def _refuse_empty_cells(nonzeros: np.ndarray) -> None:
+    empty = np.flatnonzero(nonzeros == 0)
+    if empty.size:
+        raise ValueError(f"All entries of {_some('row', empty)} of X are zero; drop such cells first.")
 
 
 def _numbered(labels: Any, n: int) -> np.ndarray:
@@ -232,8 +249,8 @@ def _numbered(labels: Any, n: int) -> np.ndarray:
     return out
 
 
-def _warn_of_empty_genes(X: sparse.csr_array, names: Any) -> None:
-    empty = np.flatnonzero(np.bincount(X.indices[X.data != 0], minlength=X.shape[1]) == 0)
+def _warn_of_empty_genes(X: sparse.csr_array | ChunkedCells, names: Any) -> None:
+    empty = np.flatnonzero(_gene_cells(X) == 0)
     if empty.size:
         warnings.warn(
             f"All entries of {_some('column', empty if names is None else names[empty])} of X are zero. They count as "
@@ -243,10 +260,21 @@ def _warn_of_empty_genes(X: sparse.csr_array, names: Any) -> None:
         )
 
 
-def _warn_of_raw_counts(X: sparse.csr_array) -> None:
+def _gene_cells(X: sparse.csr_array | ChunkedCells) -> np.ndarray:
+    """How many cells have each gene."""
+    if isinstance(X, ChunkedCells):
+        return X.gene_cells
+    return np.bincount(X.indices[X.data != 0], minlength=X.shape[1])
+
+
+def _warn_of_raw_counts(X: sparse.csr_array | ChunkedCells) -> None:
     """Clusters of raw counts follow the depth of the cells, so say so where that varies and all entries are whole."""
-    low, high = np.quantile(X.sum(axis=1), [0.05, 0.95])
-    whole = all(np.all(X.data[a:b] % 1 == 0) for a, b in even_blocks(X.nnz, PANEL_VALUES))
+    if isinstance(X, ChunkedCells):
+        depth, whole = X.depth, X.whole
+    else:
+        depth = X.sum(axis=1)
+        whole = all(np.all(X.data[a:b] % 1 == 0) for a, b in even_blocks(X.nnz, PANEL_VALUES))
+    low, high = np.quantile(depth, [0.05, 0.95])
     if whole and high > 2 * low:
         warnings.warn(
             f"X holds raw counts, and the depth of the cells varies (5 % have less than {low:.6g}, 5 % more than "

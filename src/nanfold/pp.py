@@ -18,7 +18,9 @@ from nanfold._anndata import (
     select,
     target,
 )
+from nanfold._cells import ChunkedCells
 from nanfold.dropout import Dropouts
+from nanfold.observed import is_dask
 from nanfold.pca import PCA
 from nanfold.representation import ALL_COMPONENTS_SAMPLES, LEADING_COMPONENTS
 
@@ -48,7 +50,7 @@ def dropouts(
     Parameters
     ----------
     adata : AnnData
-        Cells x genes. A backed matrix is read into memory for the call.
+        Cells x genes. A backed matrix is read into memory for the call; a Dask array is not.
     layer : str, optional
         The layer with the counts, or with values that have the same zeros; None for ``adata.X``.
     mask_var : str or array of bool, optional
@@ -88,16 +90,17 @@ def dropouts(
     if labels is not None and mask_var is not None:
         raise ValueError("mask_var chooses the genes for our clusterings, which labels replace; leave one of them out.")
     genes, name = chosen_genes(adata, mask_var)
-    X = sparse.csr_array(matrix(adata, layer, None))
+    X = matrix(adata, layer, None)
+    X = ChunkedCells.read(X) if is_dask(X) else sparse.csr_array(X)
     counted = _counted_genes(X, adata.obs_names, adata.var_names)
     if not counted.all():
-        X = X[:, np.flatnonzero(counted)]
+        X = _of_genes(X, counted)
     model = Dropouts(random_state=random_state, **settings)
     if labels is None:
         values = _checked_kind(X, layer, values)
         seen = _comparable(X) if values == "counts" else X
         if genes is not None:
-            seen = seen[:, np.flatnonzero(genes[counted])]
+            seen = _of_genes(seen, genes[counted])
             _refuse_empty_cells(seen, adata.obs_names, " among the genes of mask_var; choose more genes")
         model.fit(seen)
     if labels is not None or genes is not None:
@@ -113,18 +116,22 @@ def dropouts(
     return adata if copy else None
 
 
-def _counted_genes(X: sparse.csr_array, cells: Any, genes: Any) -> np.ndarray:
+def _of_genes(X: sparse.csr_array | ChunkedCells, genes: np.ndarray) -> sparse.csr_array | ChunkedCells:
+    return X.of_genes(genes) if isinstance(X, ChunkedCells) else X[:, np.flatnonzero(genes)]
+
+
+def _counted_genes(X: sparse.csr_array | ChunkedCells, cells: Any, genes: Any) -> np.ndarray:
     """Which genes have a count in any cell, once everything that is not a count has been refused."""
-    bad = ~(X.data >= 0) | np.isinf(X.data)
-    if bad.any():
-        at = int(np.argmax(bad))
-        i = int(np.searchsorted(X.indptr, at, side="right")) - 1
+    for i, s, value in _no_counts(X):
         raise ValueError(
-            f"Cell {cells[i]!r} has {X.data[at]:.6g} for gene {genes[X.indices[at]]!r}; counts, and values with the "
-            "zeros of counts, are finite and never negative. Name a layer from before any centring or scaling."
+            f"Cell {cells[int(i)]!r} has {value:.6g} for gene {genes[int(s)]!r}; counts, and values with the zeros of "
+            "counts, are finite and never negative. Name a layer from before any centring or scaling."
         )
     _refuse_empty_cells(X, cells, "; drop such cells first, for example with scanpy.pp.filter_cells(min_counts=1)")
-    counted = np.bincount(X.indices[X.data != 0], minlength=X.shape[1]) > 0
+    if isinstance(X, ChunkedCells):
+        counted = X.gene_cells > 0
+    else:
+        counted = np.bincount(X.indices[X.data != 0], minlength=X.shape[1]) > 0
     if not counted.all():
         empty = genes[~counted]
         warnings.warn(
@@ -137,17 +144,31 @@ def _counted_genes(X: sparse.csr_array, cells: Any, genes: Any) -> np.ndarray:
     return counted
 
 
-def _refuse_empty_cells(X: sparse.csr_array, cells: Any, remedy: str) -> None:
-    rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-    empty = cells[np.bincount(rows, X.data != 0, X.shape[0]) == 0]
+def _no_counts(X: sparse.csr_array | ChunkedCells) -> Any:
+    """Cell, gene and value of the first entry that is negative or not finite, if there is one."""
+    if isinstance(X, ChunkedCells):
+        return X.bad
+    bad = np.flatnonzero(~(X.data >= 0) | np.isinf(X.data))[:1]
+    return [(np.searchsorted(X.indptr, at, side="right") - 1, X.indices[at], X.data[at]) for at in bad]
+
+
+def _refuse_empty_cells(X: sparse.csr_array | ChunkedCells, cells: Any, remedy: str) -> None:
+    if isinstance(X, ChunkedCells):
+        nonzeros = X.nonzeros
+    else:
+        nonzeros = np.bincount(np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), X.data != 0, X.shape[0])
+    empty = cells[nonzeros == 0]
     if len(empty):
         raise ValueError(f"Only zeros in {'cell' if len(empty) == 1 else 'cells'} {named(empty)}{remedy}.")
 
 
-def _checked_kind(X: sparse.csr_array, layer: str | None, values: str) -> str:
+def _checked_kind(X: sparse.csr_array | ChunkedCells, layer: str | None, values: str) -> str:
     """Whether to take the values for "counts" or "log", with a warning where it matters that they look logged."""
-    largest = X.data.max(initial=0)
-    logged = largest <= LOG_MAXIMUM and bool(np.any(X.data % 1 != 0))
+    if isinstance(X, ChunkedCells):
+        largest, whole = X.largest, X.whole
+    else:
+        largest, whole = X.data.max(initial=0), not np.any(X.data % 1 != 0)
+    logged = largest <= LOG_MAXIMUM and not whole
     if logged and values != "log":
         taken = "the clusterings take it as it is" if values == "auto" else "the clusterings will see logarithms twice"
         warnings.warn(
@@ -174,8 +195,10 @@ def _obs_columns(adata: Any, labels: Any) -> np.ndarray:
     return np.column_stack([adata.obs[name].to_numpy(dtype=object) for name in columns])
 
 
-def _comparable(X: sparse.csr_array) -> sparse.csr_array:
+def _comparable(X: sparse.csr_array | ChunkedCells) -> sparse.csr_array | ChunkedCells:
     """log(1 + x) of the cells scaled to their median depth."""
+    if isinstance(X, ChunkedCells):
+        return X.comparable()
     depth = np.asarray(X.sum(axis=1, dtype=np.float64)).ravel()
     data = X.data / np.repeat(depth / np.median(depth), np.diff(X.indptr))
     dtype = X.dtype if X.dtype.kind == "f" else np.float64

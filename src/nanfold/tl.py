@@ -29,7 +29,7 @@ def pca(
     Parameters
     ----------
     adata : AnnData
-        Cells x genes, dense, sparse or backed (what is used of a backed matrix is read into memory). NaN are holes.
+        Cells x genes: dense, sparse, a Dask array, or backed (what is used of it is read into memory). NaN are holes.
     n_comps : int, float in (0, 1), "cng", "signflip", "all" or None
         How many components, as `n_components` of :class:`nanfold.PCA`; None for 50, or for as many as there are.
     layer : str, optional

@@ -10,7 +10,14 @@ from scipy import sparse
 from sklearn.utils.validation import validate_data
 
 from nanfold.chunked import RowBlocks, check_chunks, is_dask
-from nanfold.observed.checks import check_coverage, check_range, checked_mask, checked_values, largest_entry, refuse_type
+from nanfold.observed.checks import (
+    check_coverage,
+    check_range,
+    checked_mask,
+    checked_values,
+    largest_entry,
+    refuse_type,
+)
 from nanfold.observed.chunked import Chunked, ChunkedCounts
 from nanfold.observed.contract import Observed
 from nanfold.observed.counts import StructuredMask
@@ -65,13 +72,34 @@ def observe_chunks(
         raise ValueError(f"X has {n} samples and {d} features; at least 2 samples and 1 feature are needed.")
     if estimator is not None:
         validate_data(estimator, X, reset=reset, skip_check_array=True)
-    raw = RowBlocks(X)
     dtype = np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
-    mask = _checked_mask(mask, X)
+    return observe_blocks(RowBlocks(X), _checked_mask(mask, X), missing, dtype, center=center, new_rows=not reset)
+
+
+def observe_blocks(
+    raw: RowBlocks,
+    mask: Any = None,
+    missing: str = "nan",
+    dtype: Any = np.float64,
+    *,
+    center: bool | np.ndarray = True,
+    new_rows: bool = False,
+) -> Chunked:
+    """Row blocks of values as a storage, after a look at all of them.
+
+    Parameters
+    ----------
+    raw : blocks of arrays or CSR arrays
+    mask : None, a StructuredMask, an array, or the row blocks of one
+    missing, center : as in ``observe``
+    dtype : float64 or float32
+    new_rows : whether columns that were not observed are let pass
+    """
+    n, d = raw.shape
     structured = isinstance(mask, StructuredMask)
     by_row = () if mask is None else (mask.groups if structured else mask,)
     weights = (mask.weights,) if structured else ()
-    opener = Opener(dtype, missing, structured)
+    opener = Opener(np.dtype(dtype), missing, structured)
     given = None if center is True else np.zeros(d) if center is False else np.asarray(center, dtype=np.float64)
     (kinds, row_counts), (column_counts, column_squares, sums) = raw.map_add(
         opener.survey, by_row, (np.zeros(d), *weights)
@@ -86,11 +114,11 @@ def observe_chunks(
     blocks = raw.then(opener.open, by_row, (mean, *weights))
     counts = (row_counts, column_counts, column_squares)
     if structured:
-        observed: Chunked = ChunkedCounts(blocks, dtype, mean, counts, mask)
+        observed: Chunked = ChunkedCounts(blocks, opener.dtype, mean, counts, mask)
     else:
         weighted = mask is not None and mask.dtype != bool
-        observed = Chunked(blocks, dtype, mean, counts, can_hold_out=not weighted)
-    check_coverage(observed, None, columns=reset)
+        observed = Chunked(blocks, opener.dtype, mean, counts, can_hold_out=not weighted)
+    check_coverage(observed, None, columns=not new_rows)
     check_range(observed, lambda: _largest(raw))
     return observed
 
