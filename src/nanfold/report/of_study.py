@@ -40,7 +40,14 @@ def content_of(
         summary=f"{table.summary()}. {', '.join(TITLES[name] for name in methods)}, without filling the holes in.",
         names=table.sample_names,
         embeddings=tuple(
-            Embedding(TITLES[name], plane_of(study, name), axes_of(study, name), _note(study, name)) for name in methods
+            # The axes of the others have no unit and no order.
+            Embedding(
+                TITLES[name],
+                plane_of(study, name),
+                axes_of(study, name) if name == "pca" else ("", ""),
+                _note(study, name),
+            )
+            for name in methods
         ),
         colourings=colourings,
         scree=Scree(study.scree.eigenvalues, _kept(study), study.scree.rule, study.scree.null),
