@@ -65,7 +65,9 @@ def _spread(found: Inspection, table: Table) -> Verdict:
 def _rank_one(found: Inspection) -> Verdict:
     fit = found.fit
     assert fit is not None
-    off = f"the number of features that two samples share is off by {percent(fit.misfit)} more than chance makes it"
+    off = "the number of features that two samples share is what it says"
+    if fit.misfit > 0:
+        off = f"the number of features that two samples share is off by {percent(fit.misfit)} more than chance makes it"
     if fit.beyond_one > MANY_BEYOND_ONE:
         extra = f" It asks for probabilities above 1 at {percent(fit.beyond_one)} of the entries."
     else:

@@ -96,7 +96,7 @@ def _fit(found: Inspection) -> list[Chart]:
         Chart(
             "How many features two samples share",
             "Each dot is a pair of samples: what the rank-one model of holes says they share, and what they do share. "
-            f"Beyond chance it is off by {found.fit.misfit:.1%}.",
+            f"It is off by {found.fit.misfit:.1%} more than chance makes it.",
             "as the model says",
             "as it is",
             [Series(found.fit.predicted, found.fit.seen)],

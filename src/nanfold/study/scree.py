@@ -12,10 +12,10 @@ from nanfold.spectrum import eigenpairs
 from nanfold.together import Together
 
 SHOWN = 30
-# How often signs are flipped, while that is cheap; and the entries up to which they are flipped at all for counts, of
-# which every product with random signs costs what a dense array would.
-MANY_DRAWS, FEW_DRAWS = 20, 10
-MANY_SAMPLES = 500
+# How often signs are flipped, up to so many samples, and how many eigenvalues are then found. Of many samples the largest
+# hardly varies, and those behind it, each like the next, are slow to find.
+DRAWS = ((500, 20, SHOWN), (3000, 10, SHOWN), (np.inf, 5, 6))
+# The entries up to which signs of counts are flipped at all; every product then costs what a dense array's would.
 MOST_DENSE = 20_000_000
 # What is kept where signs are not flipped, and in any case.
 WITHOUT_RULE, FEWEST = 20, 2
@@ -50,7 +50,8 @@ def scree_of(together: Together, components: Any, seed: int) -> Scree:
     k = min(SHOWN, most)
     values = eigenpairs(plain, k, tol=1e-4, rng=rng).values
     flips = not (isinstance(plain.observed, CountsObserved) and n * d > MOST_DENSE)
-    null = null_spectra(plain, k, MANY_DRAWS if n <= MANY_SAMPLES else FEW_DRAWS, rng) if flips else None
+    draws, width = next((draws, width) for samples, draws, width in DRAWS if n <= samples)
+    null = null_spectra(plain, min(k, width), draws, rng) if flips else None
     if components != "signflip":
         return Scree(
             values,
