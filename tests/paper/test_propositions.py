@@ -27,6 +27,16 @@ def test_only_zeros_in_the_holes_are_biased(errors):
     assert means["plain"][1] > 1.05
 
 
+def test_zeros_spend_a_component_on_how_much_was_observed():
+    """As the page says where it explains what zeros in the holes lose."""
+    subject = Simulation(150, 1200).subject("simulated-1200", 0)
+    filled = np.nan_to_num(subject.holed)
+    U, _, _ = np.linalg.svd(filled - filled.mean(axis=0), full_matrices=False)
+    share = (~np.isnan(subject.holed)).mean(axis=1)
+    assert max(abs(np.corrcoef(U[:, k], share)[0, 1]) for k in range(2)) > 0.75
+    assert abs(np.corrcoef(share, subject.labels)[0, 1]) < 0.2
+
+
 def test_the_error_falls_with_the_root_of_the_features(errors):
     assert falls_as(errors, "corrected") == pytest.approx(-0.5, abs=0.06)
     made = [GramError("plain", d, 0, 1.0, 1.0, d**-0.25) for d in (100, 400, 900)]

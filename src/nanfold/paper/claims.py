@@ -163,11 +163,11 @@ def _beside_figure_3(entries: Entries) -> str:
     if not far:
         return f"{table}\n\nAll means are within {NEAR} of the authors' figures."
     return (
-        f"{table}\n\nMeans further than {NEAR} from the authors' figures: {'; '.join(far)}. Theirs are one draw of one "
-        "geometry of three centres, and ours the mean of draws from a geometry whose centres lie about as far apart: "
-        "between draws from the same centres the standard deviations above are what a single seed may differ by, and "
-        "how far zeros in the holes lose the clusters depends on how the centres lie to one another, since the share "
-        "observed varies between samples and stretches each cluster along its distance from the origin."
+        f"{table}\n\nMeans further than {NEAR} from the authors' figures: {'; '.join(far)}. Theirs are one draw "
+        "from one geometry of three centres; ours are means over draws from a geometry whose centres lie about as far "
+        "apart, and the standard deviations above are what single draws differ by. Zeros in the holes spend one of "
+        "the two components on how much of each sample was observed, because the features have means far from zero; "
+        "what the other one shows of three clusters depends on how their centres lie."
     )
 
 
