@@ -1,5 +1,7 @@
 """A study as a report."""
 
+from collections.abc import Iterator, Sequence
+
 import numpy as np
 
 from nanfold.report.content import (
@@ -140,13 +142,22 @@ def _findings(study: Study, trust: Trust, overlap: np.ndarray) -> list[Finding]:
         total = study.table.shape[0]
         says = f"{count} of the {total} samples {'is' if count == 1 else 'are'} to be distrusted."
         out.append(Finding("warn" if count < total / 4 else "bad", says, "They are listed below."))
-    methods = study.settings.methods
-    for a in range(len(methods)):
-        for b in range(a):
-            if overlap[a, b] < DISAGREE:
-                says = f"{TITLES[methods[b]]} and {TITLES[methods[a]]} share {overlap[a, b]:.0%} of near neighbours."
-                out.append(Finding("warn", says, "What only one of them shows is not to be relied upon."))
+    out.extend(_disagreement(study.settings.methods, overlap))
     return out
+
+
+def _disagreement(methods: Sequence[str], overlap: np.ndarray) -> Iterator[Finding]:
+    """One finding for all pairs of pictures that share few neighbours."""
+    apart = [(overlap[a, b], b, a) for a in range(len(methods)) for b in range(a) if overlap[a, b] < DISAGREE]
+    if not apart:
+        return
+    share, b, a = min(apart)
+    pair = f"{TITLES[methods[b]]} and {TITLES[methods[a]]}"
+    if len(apart) == 1:
+        says = f"{pair} share {share:.0%} of near neighbours."
+    else:
+        says = f"{len(apart)} pairs of pictures share few near neighbours, least {pair}: {share:.0%}."
+    yield Finding("warn", says, "What only one of them shows is not to be relied upon.")
 
 
 def _times(study: Study) -> Table:
