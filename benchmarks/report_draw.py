@@ -24,7 +24,7 @@ SIZES = (500, 5_000, 50_000, 200_000)
 def main() -> None:
     openings = int(sys.argv[1]) if len(sys.argv) > 1 else 5
     if browser.LACKING:
-        sys.exit(f"{' and '.join(browser.LACKING)} is not installed.")
+        sys.exit(f"Not installed here: {' and '.join(browser.LACKING)}.")
     print(f"{'samples':>8} {'embeddings':>11} {'render':>9} {'size':>9} {'drawn':>9} {'open':>9} {'recolour':>9}")
     with tempfile.TemporaryDirectory() as folder, browser.chromium() as window:
         window.size(1440, 900)

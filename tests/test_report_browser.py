@@ -15,7 +15,7 @@ from nanfold.report.page import render
 from reports import METHODS, full_report
 
 pytestmark = pytest.mark.skipif(
-    bool(browser.LACKING), reason=f"{' and '.join(browser.LACKING)} is not installed; .ci/run installs it"
+    bool(browser.LACKING), reason=f"not installed here: {' and '.join(browser.LACKING)} (.ci/run does it)"
 )
 
 HOVER = "return document.documentElement.dataset.hover"
