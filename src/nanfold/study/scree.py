@@ -12,8 +12,8 @@ from nanfold.spectrum import eigenpairs
 from nanfold.together import Together
 
 SHOWN = 30
-# How often signs are flipped, up to so many samples, and how many eigenvalues are then found. Of many samples the largest
-# hardly varies, and those behind it, each like the next, are slow to find.
+# How often signs are flipped, up to so many samples, and how many eigenvalues are then found. Of many samples the
+# largest hardly varies, and those behind it, each like the next, are slow to find.
 DRAWS = ((500, 20, SHOWN), (3000, 10, SHOWN), (np.inf, 5, 6))
 # The entries up to which signs of counts are flipped at all; every product then costs what a dense array's would.
 MOST_DENSE = 20_000_000
