@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import browser
-from nanfold.report import Colouring, Embedding, ReportContent
+from nanfold.report import Colouring, Embedding, ReportContent, theme
 from nanfold.report.page import render
 from reports import METHODS, full_report
 
@@ -174,6 +174,20 @@ def test_colour_by(opened):
     assert ends[::2] == [f"{100 * share.min():.1f} %", f"{100 * share.max():.1f} %"]
     colour_by(opened, 0)
     assert opened.run(PIXELS) == seen
+
+
+@pytest.mark.parametrize("end", [0, -1], ids=["least", "most"])
+def test_the_least_and_the_most_have_the_ends_of_the_scale(opened, end):
+    colour_by(opened, 2)
+    i = int(np.argsort(full_report().colourings[2].values)[end])
+    opened.move(*centre_of_sample(opened, 1, i))
+    assert opened.run(HOVER) == str(i)
+    _, _, width, height = opened.run(FIELD, 1)
+    at = places(1, width, height)[i].round().tolist()
+    filled = """const over = document.querySelectorAll(".over")[1];
+    return [...over.getContext("2d").getImageData(...arguments[0], 1, 1).data].slice(0, 3)"""
+    ramp = theme.RAMPS["light"][end]
+    assert opened.run(filled, at) == [int(ramp[k : k + 2], 16) for k in (1, 3, 5)]
 
 
 def test_a_class_can_stand_out(opened):
