@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_digits
 
 import nanfold as nf
-from nanfold.assist import AssistedGram, InverseProbabilityGram, fit_baseline
+from nanfold.assist import AssistedGram, InverseProbabilityGram, enough_rows, fit_baseline
 from nanfold.correction import choose_guess, corrected_gram
 from nanfold.gram import UnbiasedGram
 from nanfold.observation import Known, KnownFactors, observation_model
@@ -242,3 +242,51 @@ def test_baseline_predicts_the_holes():
     holes = np.isnan(H)
     error = (U @ V.T + gram.observed.mean - X)[holes]
     assert error.std() < 0.15 * X[holes].std()
+
+
+class TestEnoughRows:
+    """The rank of a long table is chosen on some of its rows."""
+
+    @pytest.fixture(autouse=True)
+    def _short(self, monkeypatch):
+        monkeypatch.setattr("nanfold.assist.ENOUGH_ROWS", 50)
+
+    def test_all_where_they_are_not_many(self):
+        observed = observe(low_rank(3, 0.4, n=150, d=60))
+        assert enough_rows(observed, np.random.default_rng(0)) is observed
+
+    def test_some_where_they_are(self):
+        observed = observe(low_rank(3, 0.4, n=400, d=40))
+        some = enough_rows(observed, np.random.default_rng(0))
+        assert some.shape == (80, 40)
+        assert enough_rows(observe(low_rank(3, 0.4, n=400, d=10)), np.random.default_rng(0)).shape == (50, 10)
+
+    def test_they_choose_the_rank_of_all(self):
+        H = low_rank(4, 0.5, n=400, d=40)
+        observed = observe(H)
+        assert enough_rows(observed, np.random.default_rng(0)) is not observed
+        assert choose_rank(observed) == 4
+
+    def test_all_are_asked_where_averages_are_tried(self, monkeypatch):
+        def no_sample(*_):
+            raise AssertionError("rows were left out")
+
+        monkeypatch.setattr("nanfold.correction.enough_rows", no_sample)
+        choose_guess(observe(low_rank(3, 0.4, n=200, d=30)), np.random.default_rng(0), smooth=True)
+
+    def test_taken_rows_are_those_of_the_data(self, case):
+        rows = np.array([1, 4, 5, 9])
+        if not case.observed.can_hold_out:
+            with pytest.raises(NotImplementedError, match="take rows"):
+                case.observed.take(rows)
+            return
+        taken = case.observed.take(rows)
+        M = case.M[rows]
+        seen = M.any(axis=0)
+        assert taken.shape == (4, seen.sum())
+        Y, found = taken.rows(0, 4)
+        assert_array_equal(found, M[:, seen])
+        X = np.where(M, case.X[rows], 0.0)[:, seen]
+        means = X.sum(0) / M[:, seen].sum(0) if case.observed.mean.any() else np.zeros(seen.sum())
+        assert_allclose(taken.mean, means, atol=1e-10)
+        assert_allclose(Y, M[:, seen] * (X - means), atol=1e-10)

@@ -19,9 +19,14 @@ from nanfold.spectrum import eigenpairs
 
 # Of the loadings, with scores at unit variance.
 COLUMN_RIDGE = 3.0
+# How far the eigenvectors may be off: a guess of noise need not be an exact one, and the sweeps come after.
+ROUGH = 0.1
 # The share of entries held out to choose the rank, and the ranks that are tried.
 HELD_OUT = 0.1
 RANKS = (1, 2, 4, 8, 16, 32, 64, 128)
+# The rank is chosen on so many rows a column, and no fewer than so many, where there are twice as many or more.
+ROWS_A_COLUMN = 2
+ENOUGH_ROWS = 2000
 # How many ranks ahead eigenvectors are found, so that a small best rank does not pay for the largest.
 AHEAD = 2
 
@@ -195,7 +200,7 @@ def fit_baseline(
     """
     n, d = observed.shape
     if vectors is None:
-        vectors = eigenpairs(gram, rank, tol=1e-3, rng=rng).vectors
+        vectors = eigenpairs(gram, rank, tol=ROUGH, rng=rng).vectors
     U = vectors[:, :rank] * np.sqrt(n)
     V = solve_columns(observed, U, np.full(1, COLUMN_RIDGE))
     seen = observed.row_counts.sum()
@@ -224,6 +229,19 @@ class HeldOut:
         return float(np.mean((self.values - predicted) ** 2))
 
 
+def enough_rows(observed: Observed, rng: np.random.Generator) -> Observed:
+    """Rows drawn at random, as many as it takes to choose a rank; all of them if they are not many more.
+
+    How many components can be told from noise depends on how many entries rows have and on how many columns have. Once
+    columns have more, further rows change little.
+    """
+    n, d = observed.shape
+    enough = max(ENOUGH_ROWS, ROWS_A_COLUMN * d)
+    if n < 2 * enough:
+        return observed
+    return observed.take(np.sort(rng.choice(n, enough, replace=False)))
+
+
 def best_rank(plain: UnbiasedGram, held: HeldOut, rng: np.random.Generator) -> tuple[int, float]:
     """The rank of the baseline that predicts held-out entries best, and its error; 0 if none beats the mean.
 
@@ -240,7 +258,7 @@ def best_rank(plain: UnbiasedGram, held: HeldOut, rng: np.random.Generator) -> t
     for position, rank in enumerate(ranks):
         if vectors.shape[1] < rank:
             ahead = ranks[min(position + AHEAD, len(ranks) - 1)]
-            vectors = eigenpairs(plain, ahead, tol=1e-2, rng=rng).vectors
+            vectors = eigenpairs(plain, ahead, tol=ROUGH, rng=rng).vectors
         U, V = fit_baseline(training, plain, rank, rng, vectors)
         error = held.error(np.einsum("pa,pa->p", U[held.rows], V[held.columns]))
         if error < least:

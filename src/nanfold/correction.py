@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from nanfold.assist import HELD_OUT, AssistedGram, HeldOut, best_rank, fit_baseline
+from nanfold.assist import HELD_OUT, AssistedGram, HeldOut, best_rank, enough_rows, fit_baseline
 from nanfold.gram import Gram, UnbiasedGram
 from nanfold.observation import RankOne, observation_model
 from nanfold.observed import Observed, observe
@@ -42,14 +42,16 @@ def choose_guess(observed: Observed, rng: np.random.Generator, *, smooth: bool) 
     rng : which entries are held out, and the eigensolver
     smooth : whether averages over neighbours are tried, where the data are small enough for dense arrays
     """
-    smooth = smooth and observed.in_memory
-    training, held = HeldOut.draw(observed.sample(SAMPLE_VALUES, rng), HELD_OUT, rng)
+    smooth = smooth and observed.in_memory and smoothable(observed)
+    sample = observed.sample(SAMPLE_VALUES, rng)
+    # Averages are the better, the more rows there are to have near neighbours among.
+    training, held = HeldOut.draw(sample if smooth else enough_rows(sample, rng), HELD_OUT, rng)
     if not len(held.values):
         return Guess(0)  # a table so small that nothing could be spared
     plain = UnbiasedGram(training, RankOne().fit(training))
     rank, error = best_rank(plain, held, rng)
     best, least = Guess(rank), WORTHWHILE * error
-    if smooth and smoothable(training):
+    if smooth:
         low_rank, squared = neighborhood(plain, rank, rng)
         for basis in [no_rank(training), low_rank][: 2 if rank else 1]:
             error = held.error(smoothed(training, basis, squared)[0][held.rows, held.columns])

@@ -148,6 +148,10 @@ class Observed(ABC):
         """
         raise NotImplementedError(f"{type(self).__name__} cannot tell which of its entries could be held out.")
 
+    def take(self, rows: np.ndarray) -> "Observed":
+        """Some rows, centred by their own means if this is centred; columns that none of them has are left out."""
+        raise NotImplementedError(f"{type(self).__name__} cannot take rows out of its data.")
+
     def row_blocks(self) -> list[tuple[int, int]]:
         """Consecutive blocks of rows small enough to be dense for a moment."""
         return even_blocks(self.shape[0], max(1, PANEL_VALUES // self.shape[1]))

@@ -17,6 +17,9 @@ from nanfold.observed.contract import (
     pair_dots,
 )
 
+# Of the mask or the data, so many values at a time stay in the cache while they are converted and multiplied.
+CACHED_VALUES = 250_000
+
 
 class DenseObserved(Observed):
     """The filled and centred data (zeros in the holes) and its mask."""
@@ -157,22 +160,23 @@ class DenseObserved(Observed):
 
     def row_normals(self, V: np.ndarray, start: int, stop: int) -> np.ndarray:
         """sum_s M_is V_s V_s', as products of the mask with the pairs of columns of V."""
-        return self._normals(lambda a, b: self._float_mask(start, stop, slice(a, b)), as_block(V, self.shape[1]))
+        V = as_block(V, self.shape[1])
+        first, second = np.tril_indices(V.shape[1])
+        sums = np.zeros((stop - start, len(first)))
+        for a, b in even_blocks(len(V), max(64, PANEL_VALUES // len(first))):
+            pairs = V[a:b, first] * V[a:b, second]
+            for i, j in even_blocks(stop - start, max(64, CACHED_VALUES // (b - a))):
+                sums[i:j] += self._float_mask(start + i, start + j, slice(a, b)) @ pairs
+        return _unpacked(sums, V.shape[1])
 
     def column_normals(self, U: np.ndarray, start: int, stop: int) -> np.ndarray:
         """sum_i M_is U_i U_i', as products of the mask with the pairs of columns of U."""
-        return self._normals(lambda a, b: self._float_mask(a, b, slice(start, stop)).T, as_block(U, self.shape[0]))
-
-    def _normals(self, mask: Callable[[int, int], np.ndarray], V: np.ndarray) -> np.ndarray:
-        k = V.shape[1]
-        first, second = np.tril_indices(k)
-        pairs: np.ndarray | float = 0.0
-        for start, stop in even_blocks(V.shape[0], max(64, PANEL_VALUES // len(first))):
-            pairs = pairs + mask(start, stop) @ (V[start:stop, first] * V[start:stop, second])
-        out = np.empty((len(np.atleast_1d(pairs)), k, k))
-        out[:, first, second] = pairs
-        out[:, second, first] = pairs
-        return out
+        U = as_block(U, self.shape[0])
+        first, second = np.tril_indices(U.shape[1])
+        sums = np.zeros((stop - start, len(first)))
+        for a, b in even_blocks(len(U), max(64, min(CACHED_VALUES // (stop - start), PANEL_VALUES // len(first)))):
+            sums += self._float_mask(a, b, slice(start, stop)).T @ (U[a:b, first] * U[a:b, second])
+        return _unpacked(sums, U.shape[1])
 
     def flipped(self, rng: np.random.Generator) -> "DenseObserved":
         """Random signs for every entry."""
@@ -202,12 +206,34 @@ class DenseObserved(Observed):
         training = DenseObserved(Y, None if self.mean.any() else self.mean, overwrite=True)
         return training, rows, columns, values - training.mean[columns]
 
+    def take(self, rows: np.ndarray) -> "DenseObserved":
+        """Some of the rows."""
+        if self._weights is not None:
+            super().take(rows)
+        mask = self._mask[rows]
+        seen = mask.any(axis=0)
+        X = np.where(mask, self._Y[rows] + self.mean.astype(self.dtype), np.asarray(np.nan, dtype=self.dtype))
+        X = np.ascontiguousarray(X[:, seen])
+        return DenseObserved(X, None if self.mean.any() else self.mean[seen], overwrite=True)
+
     def residual(self, U: np.ndarray, V: np.ndarray) -> "DenseObserved":
         """M * (Y - U V')."""
+        mask = self._mask if self._weights is None else self._weights
         R = np.empty_like(self._Y)
-        for start, stop in self.row_blocks():
-            R[start:stop] = self._double(start, stop) - self._float_mask(start, stop) * (U[start:stop] @ V.T)
+        for start, stop in even_blocks(self.shape[0], max(64, CACHED_VALUES // self.shape[1])):
+            L = U[start:stop] @ V.T
+            L *= mask[start:stop]
+            np.subtract(self._Y[start:stop], L, out=R[start:stop], casting="same_kind")
         return self._with_values(self, R)
+
+
+def _unpacked(sums: np.ndarray, k: int) -> np.ndarray:
+    """Symmetric k x k matrices from their lower triangles, a row each."""
+    first, second = np.tril_indices(k)
+    out = np.empty((len(sums), k, k))
+    out[:, first, second] = sums
+    out[:, second, first] = sums
+    return out
 
 
 def _summaries(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -171,6 +171,13 @@ class UnstoredObserved(Observed):
         values = self._X.data[held].astype(np.float64)
         return training, rows[held], columns[held], values - training.mean[columns[held]]
 
+    def take(self, rows: np.ndarray) -> "UnstoredObserved":
+        """Some of the rows."""
+        X = self._X[rows]
+        seen, columns = np.unique(X.indices, return_inverse=True)
+        X = sparse.csr_array((X.data, columns.astype(X.indices.dtype), X.indptr), shape=(len(rows), len(seen)))
+        return UnstoredObserved(X, None if self.mean.any() else self.mean[seen])
+
     def residual(self, U: np.ndarray, V: np.ndarray) -> "UnstoredObserved":
         """M * (Y - U V')."""
         U, V = as_block(U, self.shape[0]), as_block(V, self.shape[1])
