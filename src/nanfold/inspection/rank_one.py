@@ -16,6 +16,7 @@ N_DRAWS = 30
 # The law of Tracy and Widom for real data: its mean and variance, and the shape of the gamma law that matches its skew.
 MEAN, VARIANCE, SHAPE = -1.2065336, 1.6077810, 46.446
 PAIRS_SHOWN = 1500
+CLEARLY_BEYOND_ONE = 1.05
 # Up to this many rows or columns all singular values are found at once.
 DENSE = 60
 
@@ -29,7 +30,7 @@ class Fit:
     p_value : of a largest singular value as large, were the model true
     misfit : root mean square of how far the number of features two samples share is from what the model says, relative,
         beyond what chance makes of it (at least)
-    beyond_one : the share of entries whose fitted probability exceeds 1
+    beyond_one : the share of entries whose fitted probability is clearly above 1
     predicted, seen : of some pairs of samples, how many features they share
     """
 
@@ -59,7 +60,7 @@ def rank_one_fit(
         p_value=_tail(standard),
         # Two standard deviations off, or the root would make much of what is chance.
         misfit=float(np.sqrt(max(mine - misfits.mean() - 2.0 * misfits.std(ddof=1), 0.0))),
-        beyond_one=float(np.mean(P > 1.0 + 1e-6)),
+        beyond_one=float(np.mean(P > CLEARLY_BEYOND_ONE)),
         predicted=predicted,
         seen=seen,
     )

@@ -15,6 +15,7 @@ SHOWN = 30
 # How often signs are flipped, up to so many samples, and how many eigenvalues are then found. Of many samples the
 # largest hardly varies, and those behind it, each like the next, are slow to find.
 DRAWS = ((500, 20, SHOWN), (3000, 10, SHOWN), (np.inf, 5, 6))
+FEWEST_DRAWS = 5
 # The entries up to which signs of counts are flipped at all; every product then costs what a dense array's would.
 MOST_DENSE = 20_000_000
 # What is kept where signs are not flipped, and in any case.
@@ -49,9 +50,10 @@ def scree_of(together: Together, components: Any, seed: int) -> Scree:
     most = min(n, d)
     k = min(SHOWN, most)
     values = eigenpairs(plain, k, tol=1e-4, rng=rng).values
-    flips = not (isinstance(plain.observed, CountsObserved) and n * d > MOST_DENSE)
+    counts = isinstance(plain.observed, CountsObserved)
+    flips = not (counts and n * d > MOST_DENSE)
     draws, width = next((draws, width) for samples, draws, width in DRAWS if n <= samples)
-    null = null_spectra(plain, min(k, width), draws, rng) if flips else None
+    null = null_spectra(plain, min(k, width), FEWEST_DRAWS if counts else draws, rng) if flips else None
     if components != "signflip":
         return Scree(
             values,
