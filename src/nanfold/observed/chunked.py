@@ -12,6 +12,8 @@ from nanfold.observed.counts import CountsObserved, StructuredMask, add_zeros, o
 
 # Normal matrices of columns take a pass over everything, so more of them are formed in one than of data in memory.
 NORMALS_VALUES = 4 * PANEL_VALUES
+# Up to so many rows a matrix of rows x rows is made where it is asked for.
+MOST_SQUARE = 20_000
 
 
 class Chunked(Observed):
@@ -131,6 +133,24 @@ class Chunked(Observed):
         from nanfold.observed.sampling import sampled_rows
 
         return sampled_rows(self, self._blocks, values, int(rng.integers(2**63)))
+
+    def gram(self) -> np.ndarray:
+        """Y Y', dense, of few rows."""
+        self._refuse_square()
+        return super().gram()
+
+    def mask_gram(self) -> np.ndarray:
+        """M M', dense, of few rows."""
+        self._refuse_square()
+        return super().mask_gram()
+
+    def _refuse_square(self) -> None:
+        n = self.shape[0]
+        if n > MOST_SQUARE:
+            raise ValueError(
+                f"This needs a dense matrix of {n} x {n}, which is not made of a Dask array of more than {MOST_SQUARE} "
+                "rows; choose solver='krylov' and a model of what is observed that factorises, such as 'rank-one'."
+            )
 
     def row_blocks(self) -> list[tuple[int, int]]:
         """Blocks of rows small enough to be dense for a moment, none of them across two chunks."""
