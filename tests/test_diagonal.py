@@ -37,6 +37,11 @@ def test_shifted_gram_is_the_other_with_a_new_diagonal():
     assert_allclose(shifted @ V, expected @ V, atol=1e-10)
     assert_allclose(shifted @ V[:, 0], expected @ V[:, 0], atol=1e-10)
 
+    N = np.random.default_rng(0).standard_normal((80, 3))
+    Z, image = shifted.step(N, shifted.image(N))
+    assert_allclose(Z, shifted @ N, rtol=1e-10)
+    assert_allclose(image, gram.image(Z), rtol=1e-10)
+
 
 def test_the_diagonal_stands_still_at_its_low_rank_approximation():
     gram = denoised(nf.unbiased_gram(noisy()[1]), 2, tol=1e-8, max_iter=2000)

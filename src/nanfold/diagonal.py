@@ -6,6 +6,7 @@ Replacing the diagonal by that of the rank-k approximation, again and again unti
 """
 
 import warnings
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -35,6 +36,14 @@ class ShiftedGram(Gram):
         """G V."""
         V = np.asarray(V, dtype=np.float64)
         return self.gram @ V + (self._shift if V.ndim == 1 else self._shift[:, None]) * V
+
+    def image(self, N: np.ndarray) -> np.ndarray:
+        """That of the other."""
+        return self.gram.image(N)
+
+    def step(self, N: np.ndarray, image: np.ndarray, shift: Any = 0.0) -> tuple[np.ndarray, np.ndarray]:
+        """(G + diag(shift)) N and its image, in one pass where the other needs but one."""
+        return self.gram.step(N, image, self._shift + shift)
 
     def diagonal(self) -> np.ndarray:
         """The diagonal."""
