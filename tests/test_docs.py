@@ -14,6 +14,8 @@ PAGES = sorted(DOCS.glob("*.md"))
 NAMES = [page.name for page in PAGES]
 
 
+# What scanpy and anndata say at import, and at what they write, is about themselves.
+@pytest.mark.filterwarnings("ignore::FutureWarning:scanpy", "ignore::FutureWarning:anndata")
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks_of(page)], ids=lambda page: page.name)
 def test_examples_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
