@@ -456,6 +456,26 @@ def _closed(graph, keys, **kwargs):
     raise CancelledError("key")
 
 
+def test_an_interrupted_fit_leaves_nothing_behind(tmp_path, monkeypatch):
+    """Not a file, whichever pass is interrupted."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    X, _, _ = low_rank("counts")
+    passes = []
+
+    def read(block):
+        passes.append(block.shape)
+        if len(passes) == 5:
+            raise KeyboardInterrupt
+        return block
+
+    chunks = da.from_delayed(dask.delayed(read, pure=False)(X), X.shape, X.dtype)
+    with dask.config.set(scheduler="synchronous"), pytest.raises(KeyboardInterrupt):
+        nf.PCA(2, solver="krylov", random_state=0).fit(chunks)
+    assert len(passes) == 5
+    assert list(tmp_path.iterdir()) == []
+
+
 @functools.cache
 def _limits():
     return {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
