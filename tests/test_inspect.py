@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from nanfold.cli import main
-from nanfold.inspection.dependence import dependence
+from nanfold.inspection.dependence import _beyond_row_and_column, dependence
 from nanfold.inspection.examine import examine
 from nanfold.inspection.heterogeneity import spread_of
 from nanfold.inspection.pattern import mask_of
@@ -220,3 +220,12 @@ def test_a_large_table_is_looked_at_in_part(table, monkeypatch):
     assert found.tested == (20, 25)
     assert found.sharing.n_pairs == 190
     assert all(verdict.says.endswith(".") for verdict in verdicts(found, read_table(path)))
+
+
+def test_predictions_freed_of_row_and_column():
+    rng = np.random.default_rng(13)
+    weights, interaction = rng.uniform(0, 1, (20, 30)), rng.normal(size=(20, 30))
+    z = _beyond_row_and_column(interaction + 5 * rng.normal(size=(20, 1)) + 5 * rng.normal(size=30), weights)
+    assert np.abs((weights * z).sum(axis=0)).max() < 1e-6
+    assert np.abs((weights * z).sum(axis=1)).max() < 1e-6
+    assert np.allclose(z, _beyond_row_and_column(interaction, weights), atol=1e-6)

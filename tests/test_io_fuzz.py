@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import zarr
-from hypothesis import HealthCheck, assume, example, given, settings
+from hypothesis import HealthCheck, Phase, assume, example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
@@ -23,8 +23,13 @@ from scipy.io import mmwrite
 from nanfold.io import Table, read_table
 from nanfold.io.writing import write_table
 
+# Examples are small as they are: without shrinking, a failure shows at once.
 QUICK = settings(
-    max_examples=6, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=6,
+    deadline=None,
+    derandomize=True,
+    phases=(Phase.explicit, Phase.generate),
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 SHAPES = st.tuples(st.integers(2, 6), st.integers(2, 5))
 SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.1, 1 / 3, 5e-324, 2.2250738585072014e-308, 1.7976931348623157e308, 1e22, 123456789.0)
