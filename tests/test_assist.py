@@ -47,6 +47,11 @@ class TestContract:
         W = rng.standard_normal((n, 3))
         assert_allclose(gram @ W, expected @ W, rtol=0, atol=1e-10 * scale)
         assert_allclose(gram @ W[:, 0], expected @ W[:, 0], rtol=0, atol=1e-10 * scale)
+        shift = rng.standard_normal(n)
+        shifted = expected @ W + shift[:, None] * W
+        out, image = gram.step(W, gram.image(W), shift)
+        assert_allclose(out, shifted, rtol=0, atol=1e-10 * scale)
+        assert_allclose(image, gram.image(shifted), rtol=0, atol=1e-9 * scale * np.abs(case.Y).max())
 
     def test_a_baseline_of_zero_is_the_papers_estimator(self, case):
         n, d = case.Y.shape

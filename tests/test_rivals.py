@@ -41,7 +41,14 @@ def row(rivals, method, **found):
         "seed": 0,
         "machine": "a machine",
     }
-    numbers = {"loading_error": 0.125, "neighbour_recall": 0.5, "ari": 0.75, "seconds": 1.5, "megabytes": 99.0}
+    numbers = {
+        "loading_error": 0.125,
+        "neighbour_recall": 0.5,
+        "ari": 0.75,
+        "seconds": 1.5,
+        "cpu_seconds": 2.5,
+        "megabytes": 99.0,
+    }
     return about | {"method": method, "failure": "", "version": "1.0"} | numbers | found
 
 
@@ -150,5 +157,6 @@ def test_a_method_from_start_to_end(rivals, tmp_path):
     assert ours["failure"] == filled["failure"] == ""
     assert ours["loading_error"] < filled["loading_error"]
     assert ours["seconds"] > 0
+    assert ours["cpu_seconds"] > 0
     assert ours["megabytes"] > 10
     assert missing["failure"].startswith("not installed")

@@ -68,6 +68,7 @@ def attempt(name: str, given: Path, problem: Problem, truth: np.ndarray, options
         "neighbour_recall": neighbour_recall(scores, truth),
         "ari": cluster_ari(scores, problem.labels),
         "seconds": float(found["seconds"]),
+        "cpu_seconds": float(found["cpu_seconds"]),
         "megabytes": float(found["megabytes"]),
         "version": str(found["version"]),
     }

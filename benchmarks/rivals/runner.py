@@ -40,9 +40,9 @@ def main() -> int:
     X, k = given["X"], int(given["n_components"])
     try:
         method.fit(small_table(), 2)
-        start = time.perf_counter()
+        start, worked = time.perf_counter(), time.process_time()
         scores, loadings = method.fit(X, k)
-        seconds = time.perf_counter() - start
+        seconds, cpu_seconds = time.perf_counter() - start, time.process_time() - worked
     except Exception as error:
         print(f"{type(error).__name__}: {error}".splitlines()[0], file=sys.stderr)
         return 1
@@ -51,6 +51,7 @@ def main() -> int:
         scores=scores,
         loadings=loadings,
         seconds=seconds,
+        cpu_seconds=cpu_seconds,
         megabytes=peak_memory(),
         version=version(method.package),
     )

@@ -7,7 +7,7 @@ from itertools import groupby
 from pathlib import Path
 
 COLUMNS = ("problem", "n", "d", "mechanism", "holes", "seed", "method", "version", "loading_error", "neighbour_recall")
-COLUMNS += ("ari", "seconds", "megabytes", "failure", "machine")
+COLUMNS += ("ari", "seconds", "cpu_seconds", "megabytes", "failure", "machine")
 MECHANISMS = {
     "rank-one": "a probability that is the row's times the column's",
     "mcar": "completely at random",
@@ -33,6 +33,7 @@ of every method (`metrics.py`):
   its scores. 1 is best.
 - **ARI**: the adjusted Rand index between the true clusters and those of k-means on its scores. 1 is best.
 - **time**: of the fit alone, on a table that is in memory, after a fit to a small one.
+- **CPU**: the time that processors worked for it, over all threads, which other work on the machine changes less.
 - **memory**: the most that its process ever held.
 
 Imputing methods are followed by PCA of the filled table. `methods.py` has the options of each.
@@ -84,6 +85,7 @@ def one_table(rows: list[dict]) -> str:
         ("time", lambda row: f"{row['seconds']:.2f} s"),
     ]
     if len(shares) == 1:
+        named.append(("CPU", lambda row: f"{row['cpu_seconds']:.2f} s"))
         named.append(("memory", lambda row: f"{row['megabytes']:.0f} MB"))
     lines = ["| | " + " | ".join(f"{share:.0%}: {name}" for share in shares for name, _ in named) + " |"]
     lines.append("|---|" + "---:|" * (len(shares) * len(named)))

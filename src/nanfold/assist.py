@@ -7,6 +7,7 @@ One sweep of ridge least squares from the leading eigenvectors gives the guess; 
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -27,8 +28,8 @@ RANKS = (1, 2, 4, 8, 16, 32, 64, 128)
 # The rank is chosen on so many rows a column, and no fewer than so many, where there are twice as many or more.
 ROWS_A_COLUMN = 2
 ENOUGH_ROWS = 2000
-# How many ranks ahead eigenvectors are found, so that a small best rank does not pay for the largest.
-AHEAD = 2
+# How many eigenvectors are found at first: enough for most tables, and a small best rank does not pay for the largest.
+FIRST_VECTORS = 16
 
 
 class AssistedGram(Gram):
@@ -87,6 +88,21 @@ class AssistedGram(Gram):
         out = self.U @ (self.V.T @ (from_baseline + from_residual))
         out += scale * self.residual.matmul(from_baseline + self._rho * from_residual)
         return out / self.n_features + self._delta[:, None] * W
+
+    def image(self, N: np.ndarray) -> np.ndarray:
+        """B'N."""
+        return super().image(N) if self._rho is None else self.residual.rmatmul(self._scale[:, None] * N)
+
+    def step(self, N: np.ndarray, image: np.ndarray, shift: Any = 0.0) -> tuple[np.ndarray, np.ndarray]:
+        """(G + diag(shift)) N and B' of it, in one pass over the residual."""
+        if self._rho is None:
+            return super().step(N, image, shift)
+        from_baseline = self.V @ (self.U.T @ N)  # L'N
+        rest = self.U @ (self.V.T @ (from_baseline + image))
+        rest += (self.n_features * np.reshape(self._delta + shift, (-1, 1))) * N
+        ones = np.ones(len(N))
+        Z, A = self.residual.normal_pass(from_baseline + self._rho * image, rest, self._scale, ones)
+        return Z / self.n_features, A / self.n_features
 
     def diagonal(self) -> np.ndarray:
         """The diagonal."""
@@ -255,10 +271,9 @@ def best_rank(plain: UnbiasedGram, held: HeldOut, rng: np.random.Generator) -> t
     ranks = [rank for rank in RANKS if rank < min(training.shape)]
     best, least = 0, held.error(0.0)
     vectors = np.empty((training.shape[0], 0))
-    for position, rank in enumerate(ranks):
+    for rank in ranks:
         if vectors.shape[1] < rank:
-            ahead = ranks[min(position + AHEAD, len(ranks) - 1)]
-            vectors = eigenpairs(plain, ahead, tol=ROUGH, rng=rng).vectors
+            vectors = eigenpairs(plain, min(max(rank, FIRST_VECTORS), ranks[-1]), tol=ROUGH, rng=rng).vectors
         U, V = fit_baseline(training, plain, rank, rng, vectors)
         error = held.error(np.einsum("pa,pa->p", U[held.rows], V[held.columns]))
         if error < least:

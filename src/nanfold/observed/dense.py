@@ -113,7 +113,7 @@ class DenseObserved(Observed):
         """Z = diag(scale) Y W + diag(shift) Q and A = Y' diag(scale) Z, a block of rows after the other."""
         W, Q, scale, shift = as_pass(W, Q, scale, shift, self.shape)
         Z, A = np.empty_like(Q), np.zeros_like(W)
-        for start, stop in self.row_blocks():
+        for start, stop in even_blocks(self.shape[0], max(64, CACHED_VALUES // self.shape[1])):
             add_to_pass(self._double(start, stop), slice(start, stop), W, Q, scale, shift, Z, A)
         return Z, A
 
