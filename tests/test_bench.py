@@ -100,10 +100,13 @@ def test_the_machine():
 
 
 def test_the_page():
-    made = [rows.Row("work", "rival", 1.0, 4.0, 1 / 3), rows.Row("other", "absent", 2.0, None, 1.0, note="why")]
+    made = [
+        rows.Row("work", "rival", 1.0, 4.0, 1 / 3, processors=(1.5, 4.0)),
+        rows.Row("other", "absent", 2.0, None, 1.0, note="why"),
+    ]
     table = page.markdown(made, {"samples": [(1, 1.0), (2, 3.0)]}, machine.description())
-    assert "| work | rival | 1.00 s | 4.00 s | 0.25 | <= 0.33 |  |" in table
-    assert "| other | absent | 2.00 s | - | - | <= 1.00 | why |" in table
+    assert "| work | rival | 1.00 s | 4.00 s | 0.25 | <= 0.33 | 1.5 and 4.0 |  |" in table
+    assert "| other | absent | 2.00 s | - | - | <= 1.00 |  | why |" in table
     assert "| samples | 1, 2 | 1.00, 3.00 | 3.00 |" in table
 
 

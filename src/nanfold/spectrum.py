@@ -1,12 +1,15 @@
 """Leading eigenpairs of a symmetric matrix: exactly, or by block Krylov from products alone."""
 
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 from scipy import linalg
+from threadpoolctl import threadpool_limits
 
 from nanfold._krylov import Eigenpairs, column_norms, dense_eigenpairs, krylov_eigenpairs, relative_residuals
 from nanfold.gram import Gram, UnbiasedGram
+from nanfold.observed import DenseObserved
 
 SOLVERS = ("auto", "exact", "krylov")
 # Below this many samples a dense eigendecomposition is faster than anything cleverer.
@@ -15,6 +18,8 @@ EXACT_SAMPLES = 800
 DENSE_SAMPLES = 6000
 # Eigenvalues of complete data below this share of the largest are not found by way of the features.
 SMALLEST = 1e-9
+# Bases of up to so many values are small.
+SMALL_BASIS = 20_000_000
 
 
 def eigenpairs(
@@ -55,10 +60,10 @@ def eigenpairs(
 def _basis(k: int, most: int) -> dict[str, Any]:
     """How many vectors to multiply at once and to hold, at most about `most`.
 
-    A pass over stored entries takes little longer for 32 vectors than for 8, while narrower blocks make more of every
-    vector (``benchmarks/krylov.py`` has the measurements).
+    A pass over stored entries takes a third longer for 16 vectors than for 8, and then in proportion, while narrower
+    blocks make more of every vector (``benchmarks/krylov.py`` has the measurements).
     """
-    block = next((width for width in (32, 16) if width <= k and 6 * width <= most), 8)
+    block = 16 if k > 16 else 8
     return {"block": block, "depth": max(4 * block, most - k - 2 * block)}
 
 
@@ -66,9 +71,12 @@ def _by_features(
     gram: UnbiasedGram, k: int, tol: float, max_iter: int, rng: np.random.Generator | None
 ) -> Eigenpairs | None:
     """Eigenpairs of FF' by those of F'F, which is of order d; None if some vanish, whose vectors F cannot give."""
-    right = krylov_eigenpairs(
-        gram.covariance_matmul, gram.n_features, k, tol, max_iter, **_basis(k, 8 * k), rng=rng, check=False
-    )
+    d = gram.n_features
+    # Threads of the BLAS wait for each other at every product of small matrices, which takes far longer than the
+    # products where others use the processors too (30 times as long, seen with a load of 20 on two of them).
+    small = d * 8 * k <= SMALL_BASIS and not isinstance(gram.observed, DenseObserved)
+    with threadpool_limits(1, "blas") if small else nullcontext():
+        right = krylov_eigenpairs(gram.covariance_matmul, d, k, tol, max_iter, **_basis(k, 8 * k), rng=rng, check=False)
     values = right.values
     if not values[-1] > SMALLEST * values[0]:
         return None

@@ -4,9 +4,9 @@ It is run by its path, so that a rival's environment needs nothing of nanfold. B
 imported and run once on a small piece, so that kernels are compiled; then the data are read; then the fit is timed.
 """
 
+import contextlib
 import json
 import os
-import resource
 import sys
 import warnings
 from pathlib import Path
@@ -105,18 +105,19 @@ def held_out_error(found: dict[str, Any], held: dict[str, np.ndarray]) -> float:
     return float(np.sqrt(total / len(users)))
 
 
-def peak() -> int:
-    """The most memory that this process has had, in bytes."""
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-
-
-def held_now() -> int:
-    """The memory that this process has now, in bytes; where that is not told, the most that it has had."""
+def memory(name: str) -> int:
+    """What Linux tells of the memory of this process, in bytes: VmRSS now, VmHWM at the most; 0 where it does not."""
     try:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        lines = Path("/proc/self/status").read_text().splitlines()
     except OSError:
-        return peak()
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{name}:")), 0)
+
+
+def forget_peak() -> None:
+    """Let the most memory so far be what is held now: compiling kernels may have taken more than the fit will."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
 
 
 def main() -> None:
@@ -124,13 +125,14 @@ def main() -> None:
     warnings.simplefilter("ignore")
     job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     method, k, options = METHODS[job["method"]], job["k"], job["options"]
-    method(*[read(Path(job["warm_up"]))[0], min(k, 8), {**options, **job.get("warm_options", {})}])
-    before = held_now()
+    method(read(Path(job["warm_up"]))[0], min(k, 8), options)
+    forget_peak()
+    before = memory("VmRSS")
     X, held = read(Path(job["data"]))
     wall, cpu = perf_counter(), process_time()
     found = method(X, k, options)
     result: dict[str, Any] = {"seconds": perf_counter() - wall, "cpu_seconds": process_time() - cpu}
-    result["peak_bytes"] = peak() - before
+    result["peak_bytes"] = memory("VmHWM") - before
     result["data_bytes"] = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
     result["products"] = found.get("products")
     if job.get("residuals"):

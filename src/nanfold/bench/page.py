@@ -19,14 +19,16 @@ def markdown(rows: Sequence[Row], curves: Curves, machine: dict[str, Any]) -> st
     lines = [
         f"{machine['processor']}, {machine['threads']} threads{memory}; Python {machine['python']}, {versions}.",
         "",
-        "| work | against | nanfold | the other | ratio | wanted | |",
-        "|---|---|---|---|---|---|---|",
+        "| work | against | nanfold | the other | ratio | wanted | processor seconds | |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for row in rows:
         theirs = "-" if row.theirs is None else _amount(row.theirs, row.unit)
         ratio = "-" if row.ratio is None else f"{row.ratio:.2f}"
         ours = _amount(row.ours, row.unit)
-        lines.append(f"| {row.work} | {row.against} | {ours} | {theirs} | {ratio} | <= {row.wanted:.2f} | {row.note} |")
+        busy = " and ".join(f"{seconds:.1f}" for seconds in row.processors or ())
+        cells = (row.work, row.against, ours, theirs, ratio, f"<= {row.wanted:.2f}", busy, row.note)
+        lines.append("| " + " | ".join(cells) + " |")
     if curves:
         lines += ["", "| what doubles | sizes | seconds | times as long, each time |", "|---|---|---|---|"]
     for name, points in curves.items():

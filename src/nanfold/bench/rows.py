@@ -40,7 +40,11 @@ SHARE, SHARE_OF_CELLS = 0.05, 0.12
 
 @dataclass(frozen=True)
 class Row:
-    """One line: `ours` and `theirs` in seconds or bytes, and `wanted`, the most that their ratio may be."""
+    """One line: `ours` and `theirs` in seconds or bytes, and `wanted`, the most that their ratio may be.
+
+    `processors` are the seconds of all processors together, ours and theirs, which other work on the machine changes
+    little.
+    """
 
     work: str
     against: str
@@ -49,6 +53,7 @@ class Row:
     wanted: float
     unit: str = "s"
     note: str = ""
+    processors: tuple[float, float] | None = None
 
     @property
     def ratio(self) -> float | None:
@@ -59,6 +64,12 @@ class Row:
 def allowed_memory(fit: Measurement, n: int, k: int) -> float:
     """1.3 times the stored data, and 6 n k values."""
     return 1.3 * fit.data_bytes + 6 * n * k * 8
+
+
+def time_row(work: str, against: str, ours: Measurement, theirs: Measurement, wanted: float, note: str) -> Row:
+    """One fit against another."""
+    processors = (ours.cpu_seconds, theirs.cpu_seconds)
+    return Row(work, against, ours.seconds, theirs.seconds, wanted, note=note, processors=processors)
 
 
 def memory_row(work: str, fit: Measurement, n: int, k: int) -> Row:
@@ -80,24 +91,11 @@ def counts_rows(run: Runner, scale: Scale, k: int) -> list[Row]:
     rows = [fused, memory_row(size, ours, n, k)]
     theirs = run.run("arpack", where, k, residuals=True)
     note = f"largest residuals {ours.residual:.0e} and {theirs.residual:.0e}"
-    rows.append(
-        Row(
-            f"PCA({k}), {size}", 'scikit-learn PCA(svd_solver="arpack")', ours.seconds, theirs.seconds, 1 / 3, note=note
-        )
-    )
+    rows.append(time_row(f"PCA({k}), {size}", 'scikit-learn PCA(svd_solver="arpack")', ours, theirs, 1 / 3, note))
     theirs = run.run("randomized", where, k, residuals=True)
     ours = run.run("nanfold", where, k, residuals=True, center=False, tol=theirs.residual)
     note = f"largest residuals {ours.residual:.0e} and {theirs.residual:.0e}"
-    rows.append(
-        Row(
-            "the same, not centred",
-            'TruncatedSVD(algorithm="randomized")',
-            ours.seconds,
-            theirs.seconds,
-            1.0,
-            note=note,
-        )
-    )
+    rows.append(time_row("the same, not centred", 'TruncatedSVD(algorithm="randomized")', ours, theirs, 1.0, note))
     return rows
 
 
@@ -125,7 +123,7 @@ def cells_rows(run: Runner, scale: Scale, k: int) -> list[Row]:
     except NotInstalledError as reason:
         return [*rows, Row(work, "scanpy sc.pp.pca", ours.seconds, None, 1 / 3, note=str(reason))]
     note = f"largest residuals {ours.residual:.0e} and {theirs.residual:.0e}"
-    return [*rows, Row(work, "scanpy sc.pp.pca", ours.seconds, theirs.seconds, 1 / 3, note=note)]
+    return [*rows, time_row(work, "scanpy sc.pp.pca", ours, theirs, 1 / 3, note)]
 
 
 def ratings_rows(run: Runner, scale: Scale, k: int) -> list[Row]:
@@ -140,12 +138,12 @@ def ratings_rows(run: Runner, scale: Scale, k: int) -> list[Row]:
     rows = [memory_row(size, ours, n, k)]
     work = f"PCA({k}), {size}"
     try:
-        tried = [run.run("cmfrec", where, k, user_bias=False, **setting) for setting in CMFREC]
+        tried = [run.run("cmfrec", where, k, **setting) for setting in CMFREC]
     except NotInstalledError as reason:
         return [*rows, Row(work, "cmfrec", ours.seconds, None, 1.0, note=str(reason))]
     theirs = equal_or_best(tried, ours)
     note = f"held-out errors {ours.error:.4f} and {theirs.error:.4f}"
-    return [*rows, Row(work, "cmfrec, tuned", ours.seconds, theirs.seconds, 1.0, note=note)]
+    return [*rows, time_row(work, "cmfrec, tuned", ours, theirs, 1.0, note)]
 
 
 def equal_or_best(tried: Sequence[Measurement], ours: Measurement) -> Measurement:

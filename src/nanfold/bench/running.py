@@ -86,7 +86,7 @@ class Runner:
             [python, str(JOB), str(file)], capture_output=True, text=True, env=environment, check=False
         )
         if ended.returncode:
-            last = (ended.stderr.strip().splitlines() or ["no message"])[-1]
+            last = (ended.stderr.strip().splitlines() or [f"it ended with code {ended.returncode}"])[-1]
             if last.startswith("ModuleNotFoundError"):
                 raise NotInstalledError(f"{method} is not installed ({last.removeprefix('ModuleNotFoundError: ')})")
             raise ValueError(f"The measurement of {method} on {where.name} failed: {last}.")
