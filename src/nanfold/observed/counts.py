@@ -263,20 +263,36 @@ class CountsObserved(Observed):
         U = as_block(U, self.shape[0])
         out, pairs = self.stored_column_normals(U, start, stop)
         first, second = np.tril_indices(U.shape[1])
-        out[:, first, second] += self._mask.weights[:, start:stop].T.astype(np.float64) @ pairs
+        weights = self._mask.weights
+        of_zeros = np.zeros((stop - start, len(first)))
+        for a, b in even_blocks(len(weights), max(1, PANEL_VALUES // (stop - start))):
+            of_zeros += weights[a:b, start:stop].T.astype(np.float64) @ pairs[a:b]
+        out[:, first, second] += of_zeros
         return mirror_lower(out)
 
     def stored_column_normals(self, U: np.ndarray, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
         """The lower triangles of `column_normals` but for what zeros add, and those of sum_i U_i U_i' of each group."""
         k = U.shape[1]
-        first, second = np.tril_indices(k)
 
         def block(a: int, b: int) -> np.ndarray:
             out = np.zeros((stop - start, k, k))
             _kernels.grouped_column_normals(*self._stored, U, out, start, a, b)
             return out
 
-        return add_blocks(block, self._blocks), self._mask.by_group(U[:, first] * U[:, second])
+        return add_blocks(block, self._blocks), self._pairs_by_group(U)
+
+    def _pairs_by_group(self, U: np.ndarray) -> np.ndarray:
+        """The lower triangles of sum_i U_i U_i' over the samples of each group, a few samples at a time."""
+        first, second = np.tril_indices(U.shape[1])
+        out = np.zeros((len(self._mask.weights), len(first)))
+        order = np.argsort(self._mask.groups, kind="stable")
+        for start, stop in even_blocks(len(order), max(1, PANEL_VALUES // len(first))):
+            rows = order[start:stop]
+            groups = self._mask.groups[rows]
+            edges = np.flatnonzero(np.diff(groups, prepend=-1))
+            block = U[rows]
+            out[groups[edges]] += np.add.reduceat(block[:, first] * block[:, second], edges)
+        return out
 
     @staticmethod
     def _zero_normals(V: np.ndarray, W: np.ndarray) -> np.ndarray:
