@@ -2,7 +2,7 @@
 
     python benchmarks/rivals/run.py [--problems large,grid] [--methods nanfold,ppca-py] [--limit 60] [--threads 2]
 
-Writes results.json, results.csv and README.md with the tables into --out, after each problem. What was measured before
+Writes results.json, results.csv and README.md with the tables into --out, after each method. What was measured before
 of the same problem and method is replaced, all else is kept, so that the parts can be run one by one.
 """
 
@@ -13,6 +13,7 @@ import platform
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -85,7 +86,8 @@ def machine(threads: int) -> str:
     )
 
 
-def compare(setting: Setting, names: list[str], options: argparse.Namespace) -> list[dict]:
+def compare(setting: Setting, names: list[str], options: argparse.Namespace) -> Iterator[dict]:
+    """One row a method, as each is done."""
     problem = draw(setting)
     truth, _ = principal(problem.complete, problem.loadings.shape[1])
     about = {
@@ -97,16 +99,14 @@ def compare(setting: Setting, names: list[str], options: argparse.Namespace) -> 
         "seed": setting.seed,
         "machine": machine(options.threads),
     }
-    rows = []
     with tempfile.TemporaryDirectory() as folder:
         given = Path(folder) / "problem.npz"
         problem.save(given)
         for name in names:
             row = about | {"method": name} | attempt(name, given, problem, truth, options)
-            rows.append(row)
             told = row["failure"] or f"{row['loading_error']:.4f} in {row['seconds']:.2f} s"
             print(f"{setting}: {name}: {told}", flush=True)
-    return rows
+            yield row
 
 
 def merged(old: list[dict], new: list[dict]) -> list[dict]:
@@ -146,8 +146,9 @@ def main() -> None:
     stored = options.out / "results.json"
     rows = json.loads(stored.read_text(encoding="utf-8")) if stored.exists() else []
     for setting in options.settings:
-        rows = merged(rows, compare(setting, options.names, options))
-        write_all(rows, options.out)
+        for row in compare(setting, options.names, options):
+            rows = merged(rows, [row])
+            write_all(rows, options.out)
 
 
 if __name__ == "__main__":
