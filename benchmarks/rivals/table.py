@@ -6,7 +6,19 @@ from collections.abc import Callable
 from itertools import groupby
 from pathlib import Path
 
-COLUMNS = ("problem", "n", "d", "mechanism", "holes", "seed", "method", "version", "loading_error", "neighbour_recall")
+COLUMNS = (
+    "problem",
+    "n",
+    "d",
+    "mechanism",
+    "holes",
+    "seed",
+    "method",
+    "package",
+    "version",
+    "loading_error",
+    "neighbour_recall",
+)
 COLUMNS += ("ari", "seconds", "cpu_seconds", "megabytes", "failure", "machine")
 MECHANISMS = {
     "rank-one": "a probability that is the row's times the column's",
@@ -104,5 +116,6 @@ def one_table(rows: list[dict]) -> str:
 
 def versions(rows: list[dict]) -> str:
     """Which versions were measured."""
-    found = sorted({f"{row['method'].split(',')[0]} {row['version']}" for row in rows if row.get("version")})
+    measured = [row for row in rows if row.get("version")]
+    found = sorted({f"{row['package']} {row['version']}" for row in measured})
     return f"\n## Versions\n\n{', '.join(found)}\n" if found else ""
