@@ -49,7 +49,7 @@ def row(rivals, method, **found):
         "cpu_seconds": 2.5,
         "megabytes": 99.0,
     }
-    return about | {"method": method, "failure": "", "version": "1.0"} | numbers | found
+    return about | {"method": method, "failure": "", "package": "its package", "version": "1.0"} | numbers | found
 
 
 class TestProblems:

@@ -71,6 +71,7 @@ def attempt(name: str, given: Path, problem: Problem, truth: np.ndarray, options
         "seconds": float(found["seconds"]),
         "cpu_seconds": float(found["cpu_seconds"]),
         "megabytes": float(found["megabytes"]),
+        "package": method.package,
         "version": str(found["version"]),
     }
 
@@ -81,9 +82,10 @@ def machine(threads: int) -> str:
     if info.exists():
         names = [line.split(":")[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")]
         cpu = names[0] if names else cpu
-    return (
-        f"{cpu}, {threads} thread{'s' if threads > 1 else ''}, {platform.system()}, Python {platform.python_version()}"
-    )
+    used = f"{threads} threads" if threads > 1 else "1 thread"
+    # With other work going on, only the CPU's time can be compared.
+    load = f", load before {os.getloadavg()[0]:.0f}" if hasattr(os, "getloadavg") else ""
+    return f"{cpu}, {used}, {platform.system()}, Python {platform.python_version()}{load}"
 
 
 def compare(setting: Setting, names: list[str], options: argparse.Namespace) -> Iterator[dict]:
