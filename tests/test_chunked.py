@@ -191,6 +191,12 @@ class TestGram:
         with pytest.raises(ValueError, match=r"needs a dense matrix of 120 x 120.*'rank-one'"):
             nf.unbiased_gram(chunks, observation="pairwise")
 
+    def test_complete_data_of_few_features_need_no_square(self, monkeypatch):
+        monkeypatch.setattr("nanfold.observed.chunked.MOST_SQUARE", 100)
+        X = np.random.default_rng(0).standard_normal((7000, 12)) * np.arange(1, 13)
+        chunks = da.from_array(X, chunks=(3000, 12))
+        same_subspace(*(nf.PCA(2, tol=1e-8, random_state=0).fit(data) for data in (X, chunks)))
+
     def test_every_step_reads_a_chunk_once(self):
         """One pass y -> the next W calls each chunk's reader once."""
         X, _, _ = low_rank("counts")

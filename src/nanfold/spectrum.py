@@ -99,7 +99,8 @@ def prefers_exact(gram: Gram, k: int) -> bool:
     """Whether a dense decomposition is the faster way to k eigenpairs."""
     n, d = gram.shape[0], gram.n_features
     if gram.is_whole and n * d * min(n, d) <= 1e9:
-        return True
+        # Only dense data have a factor to decompose; of others the n x n matrix is formed.
+        return n <= DENSE_SAMPLES or isinstance(gram.observed, DenseObserved)
     return n <= EXACT_SAMPLES or (k > n // 5 and n <= DENSE_SAMPLES)
 
 
