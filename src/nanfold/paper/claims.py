@@ -11,6 +11,7 @@ from nanfold.paper.compare import NEGLIGIBLE, Difference, difference
 from nanfold.paper.propositions import ESTIMATES, GramError, falls_as
 from nanfold.paper.protocol import IMPUTATIONS, KMEANS_STARTS, METHODS, VARIANTS, Cell, Result
 from nanfold.paper.simulation import size_of
+from nanfold.paper.subject import SOFT_PENALTIES, SOFT_RANK
 from nanfold.paper.tables import Entries, as_markdown, markdown, summarised, title_of
 
 # Figure 3 as one seed of the authors gave it, at 500, 1000, 2000 and 3000 features; and how near a mean should come.
@@ -30,7 +31,8 @@ Made by `nanfold reproduce simulation` and `nanfold reproduce real`, and not by 
 k-means with the true number of classes and {starts} starts: 1 if all classes are found again, 0 for chance. ± is the
 standard deviation between repetitions. Repetition r has the same holes, dropouts and seeds for everything compared, so
 that differences are taken within repetitions. A difference counts as *better* or *worse* if it is larger than both
-{negligible} and two of its standard errors, and else as *level*.
+{negligible} and two of its standard errors, and else as *level*; where there was one repetition, {negligible} alone
+decides.
 """
 WORDS = """## What is compared
 
@@ -40,7 +42,9 @@ WORDS = """## What is compared
 | zero-filled | zeros in the holes; for expression, the data as they are |
 | corrected | the paper's estimator to the letter: `assist=0, observation="rank-one-bounded"`; for expression \
 with the dropouts of `rule="vote"` |
-| softImpute, ice | imputation by a low-rank matrix and by chained equations; for expression, of the inferred dropouts |
+| softImpute | imputation by a matrix of rank {rank} at most, the best of {penalties} penalties; for expression, of the \
+inferred dropouts |
+| ice | imputation by chained equations, in so far as said at the end of this page; for expression, of the same |
 | CIDR, scImpute | for expression, each with its own idea of what a dropout is |
 | assisted | beside the paper: nanfold's default for holes; for expression, the inferred dropouts taken as holes |
 | weighted zeros | beside the paper: nanfold's default for expression, in which every zero has a weight |
@@ -58,7 +62,7 @@ def page(results: dict[str, list[Result]], errors: Sequence[GramError] = ()) -> 
     claims += [claim(simulated) for claim in (_figure_3, _figure_2) if simulated]
     claims += [claim(real) for claim in (_improves, _against_imputation, _beyond) if real]
     parts += [f"## Claim {number}: {claim.strip()}" for number, claim in enumerate(claims, 1)]
-    parts.append(WORDS)
+    parts.append(WORDS.format(rank=SOFT_RANK, penalties=SOFT_PENALTIES))
     if real:
         parts.append("## Every mean: real sets\n\n" + _sets(results["real"]) + "\n\n" + as_markdown(real))
     if simulated:
@@ -328,7 +332,7 @@ def _how(results: list[Result]) -> str:
         if own:
             repetitions = 1 + max(result.cell.repetition for result in own)
             parts.append(
-                f"`nanfold reproduce {study}`: {len(own)} jobs, {repetitions} repetitions, "
+                f"`nanfold reproduce {study}`: {len(own)} jobs, {_many(repetitions, 'repetition')}, "
                 f"{processor_seconds(own) / 60:.1f} minutes of processor time, each job on one thread."
             )
     failed = Counter((result.cell.variant, result.cell.data, result.reason) for result in results if result.ari is None)
@@ -340,7 +344,9 @@ def _how(results: list[Result]) -> str:
     for result in results:
         for note in result.notes:
             notes.setdefault(note, set()).add(title_of(result.cell.data))
-    parts += [f"- {note} ({', '.join(sorted(sets))})." for note, sets in sorted(notes.items()) if "ice" in note]
+    parts += [
+        f"- {note} ({', '.join(sorted(sets))})." for note, sets in sorted(notes.items()) if note.startswith("ice ")
+    ]
     versions = sorted({", ".join(result.versions) for result in results if result.versions})
     parts.append("Versions: " + "; or ".join(versions) + ".")
     return "\n\n".join(parts)
@@ -352,6 +358,10 @@ def _simulated(cell: Cell) -> bool:
 
 def _shown(found: Difference) -> str:
     return f"{_signed(found.mean)} ({found.verdict})"
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def _signed(value: float) -> str:

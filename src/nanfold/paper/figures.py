@@ -84,7 +84,7 @@ def features(entries: Entries) -> Figure:
         found = [entries.get((names[size], variant, "pca")) for size in sizes]
         means = [np.nan if entry is None else entry.mean for entry in found]
         colour = OWN_COLOUR.get(variant, ORANGE)
-        style: dict[str, Any] = {"linewidth": max(2.6 - 0.4 * number, 0.8), "markersize": max(6 - 0.6 * number, 2.5)}
+        style: dict[str, Any] = {"linewidth": np.clip(5 - number, 1, 3), "markersize": np.clip(10 - 2 * number, 3, 7)}
         style |= {"marker": MARKERS[number % len(MARKERS)], "linestyle": (0, (4, 2)) if variant == "complete" else "-"}
         axes.plot(sizes, means, color=colour, label=VARIANTS[variant].title, **style)
         for size, entry in zip(sizes, found, strict=True):
