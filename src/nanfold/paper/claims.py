@@ -42,8 +42,8 @@ WORDS = """## What is compared
 | zero-filled | zeros in the holes; for expression, the data as they are |
 | corrected | the paper's estimator to the letter: `assist=0, observation="rank-one-bounded"`; for expression \
 with the dropouts of `rule="vote"` |
-| softImpute | imputation by a matrix of rank {rank} at most, the best of {penalties} penalties; for expression, of the \
-inferred dropouts |
+| softImpute | imputation by a matrix of rank {rank} at most, the best of {penalties} penalties; for expression, of \
+the inferred dropouts |
 | ice | imputation by chained equations, in so far as said at the end of this page; for expression, of the same |
 | CIDR, scImpute | for expression, each with its own idea of what a dropout is |
 | assisted | beside the paper: nanfold's default for holes; for expression, the inferred dropouts taken as holes |
