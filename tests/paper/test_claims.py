@@ -71,6 +71,7 @@ def test_failures_and_notes_are_told():
     noted = [replace(result, notes=("ice sees few",)) for result in results("yan90", {"ice": 0.1})]
     page = claims.page({"simulation": [], "real": [failed, *noted]})
     assert "- 1 failed: KNN on Wine: took longer than 5 s" in page
+    assert "4 jobs, 1 to 3 repetitions, " in page
     assert "- ice sees few (Yan)." in page
     assert "| Wine | 178 x 13 | 3 | entries hidden | the paper's | abc |" in page
 

@@ -330,9 +330,11 @@ def _how(results: list[Result]) -> str:
     for study in ("simulation", "real"):
         own = [result for result in results if _simulated(result.cell) is (study == "simulation")]
         if own:
-            repetitions = 1 + max(result.cell.repetition for result in own)
+            counts = Counter((r.cell.data, r.cell.variant, r.cell.method) for r in own).values()
+            least, most = min(counts), max(counts)
+            repetitions = _many(most, "repetition") if least == most else f"{least} to {most} repetitions"
             parts.append(
-                f"`nanfold reproduce {study}`: {len(own)} jobs, {_many(repetitions, 'repetition')}, "
+                f"`nanfold reproduce {study}`: {len(own)} jobs, {repetitions}, "
                 f"{processor_seconds(own) / 60:.1f} minutes of processor time, each job on one thread."
             )
     failed = Counter((result.cell.variant, result.cell.data, result.reason) for result in results if result.ari is None)
