@@ -227,7 +227,7 @@ def _against_imputation(entries: Entries) -> str:
     own_kind = [_kind(entries, expression) for expression in (True, False)]
     return f"""it does at least as well as imputation
 
-**{_verdict(everything, level_counts=True)}**: the corrected estimate is {_counted(everything)} of
+**{_verdict(everything)}**: the corrected estimate is {_counted(everything)} of
 {sum(everything.values())} comparisons with imputations. {" ".join(own_kind)}
 
 {table}"""
@@ -259,7 +259,7 @@ def _beyond(entries: Entries) -> str:
         return f"(ours) a guess of the complete data helps\n\n**Not measured.**\n\n{table}"
     return f"""(ours) a guess of the complete data helps where entries are hidden
 
-**{_verdict(counts, level_counts=True)}**: assisted is {_counted(counts)} of {sum(counts.values())} pairs of set and
+**{_verdict(counts)}**: assisted is {_counted(counts)} of {sum(counts.values())} pairs of set and
 method, against the paper's estimator on hidden entries.
 
 {table}"""
@@ -296,13 +296,16 @@ def _counts(entries: Entries, variant: str, other: str, **which: Any) -> Counter
     return Counter(found.verdict for found in _differences(entries, variant, other, **which))
 
 
-def _verdict(counts: Counter[str], level_counts: bool = False) -> str:
-    good = counts["better"] + (counts["level"] if level_counts else 0)
+def _verdict(counts: Counter[str]) -> str:
+    """In a word: by how often it is better and how often worse, whatever is level."""
+    better, worse = counts["better"], counts["worse"]
     if not counts:
         return "Not measured"
-    if good == sum(counts.values()):
-        return "Holds everywhere"
-    return "Holds mostly" if good > sum(counts.values()) / 2 else "Does not hold in most cases"
+    if not worse:
+        return "Holds everywhere" if better == sum(counts.values()) else "Holds, or makes no difference"
+    if better > 2 * worse:
+        return "Holds mostly"
+    return "Mixed" if 2 * better > worse else "Does not hold"
 
 
 def _counted(counts: Counter[str]) -> str:
