@@ -122,6 +122,8 @@ def krylov_eigenpairs(
     rng : where random ones come from
     check : whether the residuals reported are those of one more product, and not |C s|
     """
+    if max_iter < 1:
+        raise ValueError(_too_few(max_iter, k))
     steps = Products(product) if callable(product) else product
     rng = np.random.default_rng(0) if rng is None else rng
     if start is not None:
@@ -134,7 +136,7 @@ def krylov_eigenpairs(
     basis = _Basis(steps, N, most + N.shape[1])
     values, S, norms, converged, n_iter = _iterate(basis, k, most, tol, max_iter, rng)
     if len(S) < k:
-        raise ValueError(f"max_iter={max_iter} products cannot give {k} eigenpairs; allow more.")
+        raise ValueError(_too_few(max_iter, k))
     vectors, values, norms = basis.combined(S[:, :k]), values[:k], norms[:k]
     del basis
     if check:
@@ -148,6 +150,10 @@ def krylov_eigenpairs(
             stacklevel=3,
         )
     return Eigenpairs(values, vectors, residuals, n_iter)
+
+
+def _too_few(max_iter: int, k: int) -> str:
+    return f"max_iter={max_iter} products cannot give {k} eigenpairs; allow more."
 
 
 class _Outcome(NamedTuple):
