@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import threading
 import time
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ import psutil
 import pytest
 from made_up import expression
 
+from nanfold.paper import workers
 from nanfold.paper.protocol import Batch
 from nanfold.paper.subject import Subject
 from nanfold.paper.workers import SINGLE_THREAD, run_batches
@@ -58,3 +60,27 @@ def test_processes_end_with_the_loop():
     left = [child for child in psutil.Process().children(recursive=True) if child.pid not in before]
     # multiprocessing's own resource tracker stays.
     assert not [child for child in left if "spawn_main" in " ".join(child.cmdline())]
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="there are no masks of signals here")
+def test_an_interrupt_waits_until_a_process_is_started():
+    """Also where it reaches another thread, which the mask of the main one does not cover."""
+    before, steps, begun = signal.getsignal(signal.SIGINT), [], threading.Event()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    sender = threading.Thread(target=lambda: begun.wait(10) and signal.raise_signal(signal.SIGINT))
+    sender.start()
+
+    def start():
+        with workers._without_interrupts():
+            begun.set()
+            sender.join()
+            time.sleep(0.01)
+            steps.append("started")
+
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            start()
+        assert steps == ["started"]
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -159,18 +159,39 @@ def _listen(connection: Connection, batches: "queue.SimpleQueue[Batch]") -> None
 
 @contextlib.contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """What is started here never sees Ctrl-C, which reaches all processes of a terminal; we end it ourselves."""
+    """What is started here never sees Ctrl-C, which reaches all processes of a terminal; we end it ourselves.
+
+    Ours waits until it is started: a process that is left while it is being told what to do would complain.
+    """
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
     from multiprocessing import resource_tracker
 
     resource_tracker.ensure_running()  # now, because when it starts it lets interrupts in
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    with _postponed_interrupts():
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            yield
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextlib.contextmanager
+def _postponed_interrupts() -> Iterator[None]:
+    """Ctrl-C comes at the end; the mask of signals alone keeps it from one thread, and others let it in."""
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or handler is None:
+        yield
+        return
+    came: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, frame: came.append(number))
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.signal(signal.SIGINT, handler)
+        if came:
+            signal.raise_signal(signal.SIGINT)
 
 
 @contextlib.contextmanager
