@@ -3,9 +3,9 @@
 Hides 40 % of a complete table by the paper's mechanism, and counts how many of the 15 nearest neighbours in the
 complete data are found again, over several seeds. Run from the root of a checkout:
 
-    python benchmarks/neighbour_recall.py --data ../shared/data [--seeds 5] [--sets digits,fashion,olivetti] [--study]
+    python benchmarks/neighbour_recall.py --data ../shared/data [--seeds 5] [--sets digits,fashion] [--skip A;B]
 
-With --study it also measures what the defaults rest on: the form of the assisted Gram matrix, its rank, its ridges.
+With --study it measures what the defaults rest on: the form of the assisted Gram matrix, its rank, its ridges.
 """
 
 import argparse
