@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 METHODS = {"pca": "PCA", "gplvm": "GPLVM", "tsne": "t-SNE", "umap": "UMAP"}
-N_DIMENSIONS = 2
 KMEANS_STARTS = 30
 # The positions of the samples are kept for the pictures in this repetition.
 PICTURED = 0

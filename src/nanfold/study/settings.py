@@ -7,7 +7,6 @@ from nanfold.inspection.advice import GPLVM_SAMPLES, TSNE_SAMPLES
 
 METHODS = ("pca", "umap", "tsne", "gplvm")
 TITLES = {"pca": "PCA", "umap": "UMAP", "tsne": "t-SNE", "gplvm": "GPLVM"}
-OBSERVATIONS = ("rank-one", "rank-one-bounded", "homogeneous", "pairwise")
 # Fewer samples than this have no neighbourhoods that an embedding could keep.
 FEWEST_EMBEDDED = 6
 
