@@ -320,6 +320,18 @@ def test_dark_and_light(opened):
     opened.run("localStorage.clear()")
 
 
+@pytest.mark.parametrize("size", [(1440, 900), (1300, 900)])
+def test_no_part_scrolls_by_a_sliver(window, written, size):
+    window.size(*size)
+    window.open(written)
+    slivers = """const parts = (name) => [...document.querySelectorAll(name)];
+    const across = parts(".side").filter((part) => getComputedStyle(part).overflowX === "auto");
+    const down = parts(".wide").filter((part) => getComputedStyle(part).overflowY === "auto");
+    return [...across.map((part) => part.scrollWidth - part.clientWidth),
+      ...down.map((part) => part.scrollHeight - part.clientHeight)].filter((left) => left > 0 && left < 20)"""
+    assert window.run(slivers) == []
+
+
 def test_on_a_phone(window, written):
     window.size(390, 844)
     window.dark(False)

@@ -103,7 +103,7 @@ def _rank(asked: str, shape: tuple[int, int]) -> int:
 
 def _said(check: "HeldOutCheck") -> str:
     return (
-        f"Of {check.n_entries} entries that were held out, {check.within_one:.0%} lie within one standard deviation "
-        f"and {check.within_two:.0%} within 1.96 (68 % and 95 % are wanted); the error is {check.error:.4g}, that of "
-        f"means {check.error_of_means:.4g}."
+        f"Of {check.n_entries} entries that were held out, {100 * check.within_one:.0f} % lie within one standard "
+        f"deviation and {100 * check.within_two:.0f} % within 1.96 (68 % and 95 % are wanted); the error is "
+        f"{check.error:.4g}, that of means {check.error_of_means:.4g}."
     )

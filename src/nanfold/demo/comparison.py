@@ -75,7 +75,7 @@ class Comparison:
         """What was simulated and hidden, in one sentence."""
         return (
             f"{self.n_samples} samples with {self.n_features} features, in {N_CLUSTERS} clusters; "
-            f"{self.share_hidden:.0%} of the entries hidden."
+            f"{100 * self.share_hidden:.0f} % of the entries hidden."
         )
 
     @property

@@ -79,7 +79,7 @@ def render(found: Comparison) -> str:
     return PAGE.format(
         light=_variables(pictures.LIGHT),
         dark=_variables(pictures.DARK),
-        title=f"Finding clusters again with {found.share_hidden:.0%} of the data missing",
+        title=f"Finding clusters again with {100 * found.share_hidden:.0f} % of the data missing",
         what=f"Simulated: {found.what} Each method sees what is left, except the first, which sees everything.",
         how=found.how + (" ± is the standard deviation." if found.n_draws > 1 else ""),
         scale=SCALE,

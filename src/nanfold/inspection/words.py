@@ -145,7 +145,9 @@ def _sharing(found: Inspection) -> Verdict:
         f"{least:.0f}), so that an entry of the Gram matrix is known to {percent(shared.error)} of the samples' size "
         "or better."
     )
-    wanted = ", ".join(f"{count} for {accuracy:.0%}" for accuracy, count in zip(ACCURACIES, shared.needed, strict=True))
+    wanted = ", ".join(
+        f"{count} for {100 * accuracy:.0f} %" for accuracy, count in zip(ACCURACIES, shared.needed, strict=True)
+    )
     detail = f"At this share, these many features are enough, whatever the data (Proposition 2): {wanted}."
     if shared.none > 0:
         detail += f" {percent(shared.none)} of the pairs share nothing; --observation pairwise cannot be used."
@@ -161,7 +163,7 @@ def _thin(found: Inspection, table: Table) -> list[Verdict]:
             "sample",
             shared.thin_samples,
             table.sample_names,
-            f"What they share with the sample in the middle leaves an error above {THIN_ERROR:.0%}.",
+            f"What they share with the sample in the middle leaves an error above {100 * THIN_ERROR:.0f} %.",
         ),
         (
             "feature",

@@ -24,7 +24,7 @@ def holes_of(observed: Observed) -> Holes | None:
         np.clip(share, 0.0, 1.0),
         "samples, most observed first",
         "features, most observed first",
-        f"{n} samples x {d} features, of which {observed.share_observed:.1%} was observed.",
+        f"{n} samples x {d} features, of which {100 * observed.share_observed:.1f} % was observed.",
     )
 
 

@@ -80,7 +80,8 @@ def _shares(observed: Observed) -> list[Chart]:
         out.append(
             Chart(
                 f"How much of each {what} was observed",
-                f"The middle {what} was observed at {np.median(shares):.0%}, the thinnest at {shares.min():.0%}.",
+                f"The middle {what} was observed at {100 * np.median(shares):.0f} %, the thinnest at "
+                f"{100 * shares.min():.0f} %.",
                 "share observed",
                 f"{what}s",
                 [Series((edges[1:] + edges[:-1]) / 2, heights.astype(float), "bars")],
@@ -96,7 +97,7 @@ def _fit(found: Inspection) -> list[Chart]:
         Chart(
             "How many features two samples share",
             "Each dot is a pair of samples: what the rank-one model of holes says they share, and what they do share. "
-            f"It is off by {found.fit.misfit:.1%} more than chance makes it.",
+            f"It is off by {100 * found.fit.misfit:.1f} % more than chance makes it.",
             "as the model says",
             "as it is",
             [Series(found.fit.predicted, found.fit.seen)],
@@ -108,7 +109,7 @@ def _fit(found: Inspection) -> list[Chart]:
 def _needed(found: Inspection) -> Table:
     shared = found.sharing
     rows = [
-        [f"{accuracy:.0%}", f"{count}", "yes" if count <= found.shape[1] else "no"]
+        [f"{100 * accuracy:.0f} %", f"{count}", "yes" if count <= found.shape[1] else "no"]
         for accuracy, count in zip(ACCURACIES, shared.needed, strict=True)
     ]
     middle = shared.quantiles[QUANTILES.index(0.5)]
@@ -117,7 +118,7 @@ def _needed(found: Inspection) -> Table:
         ["accuracy", "features needed", "there are as many"],
         rows,
         numbers=(0, 1),
-        note=f"For two samples that share {middle / found.shape[1]:.0%} of the features, in the worst case.",
+        note=f"For two samples that share {100 * middle / found.shape[1]:.0f} % of the features, in the worst case.",
     )
 
 
@@ -129,7 +130,12 @@ def _distrust(found: Inspection, table: Data) -> Distrust | None:
     share = found.observed.row_counts / found.shape[1]
     return Distrust(
         [
-            (int(i), names[i], float(share[i]), f"error {found.sharing.errors[i]:.0%} with the sample in the middle")
+            (
+                int(i),
+                names[i],
+                float(share[i]),
+                f"error {100 * found.sharing.errors[i]:.0f} % with the sample in the middle",
+            )
             for i in thin
         ],
         "The standard error of their entries of the Gram matrix, in the worst case, as a share of the samples' size.",

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from nanfold.gram import Gram
 from nanfold.report.content import (
     Agreement,
     Colouring,
@@ -104,8 +105,9 @@ def _distrust(study: Study, trust: Trust) -> Distrust | None:
         for i, reason in zip(trust.distrusted[:MOST_DISTRUSTED], trust.reasons, strict=False)
     ]
     note = (
-        f"Samples with less than {LITTLE:.0%} of what the sample in the middle has, with entries of the Gram matrix "
-        f"far less certain than others', or whose place is uncertain by more than {UNCERTAIN:.0%} of the spread."
+        f"Samples with less than {100 * LITTLE:.0f} % of what the sample in the middle has, with entries of the Gram "
+        f"matrix far less certain than others', or whose place is uncertain by more than {100 * UNCERTAIN:.0f} % of "
+        "the spread."
     )
     if len(trust.distrusted) > MOST_DISTRUSTED:
         note += f" The first {MOST_DISTRUSTED} of {len(trust.distrusted)}."
@@ -123,9 +125,9 @@ def _sections(study: Study, trust: Trust, overlap: np.ndarray, left: list[str]) 
     items = [
         ("methods", ", ".join(settings.methods)),
         ("holes", "dropouts" if study.table.dropouts else "not stored" if study.table.unstored else "NaN"),
-        ("observed", f"{observed.share_observed:.1%}"),
+        ("observed", f"{100 * observed.share_observed:.1f} %"),
         ("model of holes", settings.observation),
-        ("assist", f"{settings.assist} (rank {gram.rank}, over {gram.neighbors} neighbours)"),
+        ("assist", f"{settings.assist} ({_guess(gram)})"),
         ("components", f"{_kept(study)} ({study.scree.rule})"),
         ("seed", str(settings.seed)),
     ]
@@ -133,6 +135,13 @@ def _sections(study: Study, trust: Trust, overlap: np.ndarray, left: list[str]) 
     out.append(Facts("Settings", items, note))
     out.append(Facts("Versions", list(versions().items())))
     return out
+
+
+def _guess(gram: Gram) -> str:
+    """What assists the Gram matrix."""
+    parts = [f"rank {gram.rank}"] if gram.rank else []
+    parts += [f"averages over {gram.neighbors} neighbours"] if gram.neighbors else []
+    return " and ".join(parts) or "no guess"
 
 
 def _findings(study: Study, trust: Trust, overlap: np.ndarray) -> list[Finding]:
@@ -154,9 +163,9 @@ def _disagreement(methods: Sequence[str], overlap: np.ndarray) -> Iterator[Findi
     share, b, a = min(apart)
     pair = f"{TITLES[methods[b]]} and {TITLES[methods[a]]}"
     if len(apart) == 1:
-        says = f"{pair} share {share:.0%} of near neighbours."
+        says = f"{pair} share {100 * share:.0f} % of near neighbours."
     else:
-        says = f"{len(apart)} pairs of pictures share few near neighbours, least {pair}: {share:.0%}."
+        says = f"{len(apart)} pairs of pictures share few near neighbours, least {pair}: {100 * share:.0f} %."
     yield Finding("warn", says, "What only one of them shows is not to be relied upon.")
 
 

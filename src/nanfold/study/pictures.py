@@ -37,7 +37,7 @@ def axes_of(study: Study, method: str) -> tuple[str, str]:
     if method != "pca":
         return f"{TITLES[method]} 1", f"{TITLES[method]} 2"
     ratios = study.models["pca"].explained_variance_ratio_
-    names = [f"component {a + 1} ({ratio:.0%})" for a, ratio in enumerate(ratios[:2])]
+    names = [f"component {a + 1} ({100 * ratio:.0f} %)" for a, ratio in enumerate(ratios[:2])]
     return names[0], names[1] if len(names) > 1 else ""
 
 

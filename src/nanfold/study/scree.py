@@ -63,7 +63,7 @@ def scree_of(together: Together, components: Any, seed: int) -> Scree:
             if isinstance(components, str)
             else "asked for"
             if isinstance(components, int)
-            else f"{components:.0%} of the variance",
+            else f"{100 * components:.0f} % of the variance",
         )
     fewest = min(FEWEST, most)
     if null is None:

@@ -56,8 +56,8 @@ def trust_of(study: Study) -> Trust:
     for i in found:
         says = (
             f"{observed.row_counts[i]:.0f} of {d} features observed",
-            f"entries of the Gram matrix off by {errors[i]:.0%}",
-            f"place off by {uncertainty[i]:.0%} of the spread",
+            f"entries of the Gram matrix off by {100 * errors[i]:.0f} %",
+            f"place off by {100 * uncertainty[i]:.0f} % of the spread",
         )
         reasons.append(", ".join(reason for reason, holds in zip(says, wrong[:, i], strict=True) if holds))
     return Trust(share, errors, uncertainty, found, reasons)
