@@ -105,6 +105,14 @@ def test_weights_of_samples_that_are_all_the_same():
     assert_array_equal(neighbor_weights(np.zeros((5, 5)), 2).data, 1.0)
 
 
+def test_samples_that_are_mostly_equal_weigh_those_alone():
+    """A median distance of zero leaves nothing for samples at any distance, and nothing is said about overflow."""
+    squared = np.where(np.arange(5)[:, None] == np.arange(5), 0.0, 1e300)
+    squared[:3, :3] = 0.0
+    weights = neighbor_weights(squared, 3).toarray()
+    assert_array_equal(weights[:2], [[0, 1, 1, 0, 0], [1, 0, 1, 0, 0]])
+
+
 def test_averages():
     observed = observe(curve(30, 8))
     Y, M = observed.rows(0, 30)

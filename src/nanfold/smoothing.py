@@ -92,7 +92,8 @@ def neighbor_weights(squared: np.ndarray, k: int) -> sparse.csr_array:
     nearest = np.argpartition(others, k - 1, axis=1)[:, :k]
     near = np.take_along_axis(others, nearest, axis=1)
     width = np.maximum(np.median(near, axis=1, keepdims=True), np.finfo(np.float64).tiny)
-    weights = np.exp(-near / width)
+    with np.errstate(over="ignore"):  # beside a width of zero every distance is endless, and weighs nothing
+        weights = np.exp(-near / width)
     return sparse.csr_array((weights.ravel(), nearest.ravel(), np.arange(0, n * k + 1, k)), shape=(n, n))
 
 
