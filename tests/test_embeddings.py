@@ -15,6 +15,11 @@ import nanfold as nf
 from nanfold.diagonal import ShiftedGram
 
 N = 120
+# Settings of one method alone that no data of N samples allow.
+WRONG = {
+    "TSNE": [{"perplexity": 40}, {"neighbors": "near"}, {"n_components": 4}],
+    "UMAP": [{"n_neighbors": N}, {"neighbors": "near"}],
+}
 
 
 @pytest.fixture(scope="module")
@@ -141,10 +146,42 @@ class TestStarts:
         assert np.isfinite(one).all()
         assert not np.array_equal(one, other)
 
+    def test_positions_that_do_not_vary_in_a_dimension(self, data, name, parameter):
+        positions = np.column_stack([np.arange(N), np.ones(N)])
+        with pytest.raises(ValueError, match=f"{parameter} holds one value alone in dimension 1; start from positions"):
+            make(name, **{parameter: positions}).fit(data[0][:N])
+
+
+@pytest.mark.parametrize("name", ["TSNE", "UMAP", "GPLVM"])
+class TestSettingsThatCannotBe:
     @pytest.mark.parametrize("n_components", [0, -1, 1.5, "2", None, True])
-    def test_dimensions_out_of_range(self, data, name, parameter, n_components):
+    def test_dimensions_out_of_range(self, data, name, n_components):
         with pytest.raises(ValueError, match="n_components must be a whole number of at least 1; it is"):
             make(name, n_components=n_components).fit(data[0][:N])
+
+    @pytest.mark.parametrize("representation", [0, 61, 1.5, "most", True])
+    def test_representation_is_called_by_its_name(self, data, name, representation):
+        with pytest.raises(ValueError, match=r"^representation(=| must be)"):
+            make(name, representation=representation).fit(data[0][:N])
+
+    def test_they_are_refused_before_anything_is_estimated(self, data, name, monkeypatch):
+        monkeypatch.setattr("nanfold.pca.corrected_gram", lambda *given, **options: pytest.fail("estimated"))
+        for wrong in [{"n_components": 0}, {"representation": 61}, *WRONG.get(name, [])]:
+            with pytest.raises(ValueError, match=r"out of range|must (lie|be)|too many"):
+                make(name, **wrong).fit(data[0][:N])
+
+    def test_data_on_a_line_have_one_component_to_start_from(self, name):
+        line = np.outer(np.arange(30.0), np.arange(1.0, 9.0))
+        with pytest.raises(ValueError, match=r"[Tt]he corrected PCA has 1 components"):
+            make(name).fit(line)
+
+    def test_what_is_no_table(self, name):
+        with pytest.raises(ValueError, match="The rows of X have different lengths; write NaN where"):
+            make(name).fit([[1, 2, 3], [4, 5]])
+
+    def test_lists(self, data, name):
+        rows = data[0][:N].tolist()
+        assert_array_equal(_fit(make(name), rows).embedding_, _fit(make(name), data[0][:N]).embedding_)
 
 
 @pytest.mark.parametrize("name", ["TSNE", "UMAP", "GPLVM"])
@@ -168,10 +205,27 @@ class TestTSNE:
         assert make("TSNE").fit(data[0][:40]).perplexity_ == 13.0
         assert make("TSNE").fit(data[0][:N]).perplexity_ == 30.0
 
-    @pytest.mark.parametrize("perplexity", [40, 0.9, 0, -3, "many", None, np.nan])
+    @pytest.mark.parametrize("perplexity", [40, 0.9, 0, -3, "many", None, np.nan, True])
     def test_perplexity_out_of_range(self, data, perplexity):
         with pytest.raises(ValueError, match=r"perplexity=.* is out of range: with 120 samples .* 1 and 39.67"):
             make("TSNE", perplexity=perplexity).fit(data[0][:N])
+
+    @pytest.mark.parametrize(("method", "most"), [("auto", 3), ("bh", 3), ("fft", 2), ("interpolation", 2)])
+    def test_more_dimensions_than_the_gradient_knows(self, data, method, most):
+        message = f"negative_gradient_method='{method}' computes its gradient in up to {most} dimensions"
+        with pytest.raises(ValueError, match=message):
+            make("TSNE", n_components=most + 1, negative_gradient_method=method).fit(data[0][:N])
+
+    def test_three_dimensions_of_however_many_samples(self, data, monkeypatch):
+        """Left to itself, openTSNE takes a method that knows two dimensions for 10,000 samples and more."""
+        import openTSNE
+
+        given = {}
+        library = openTSNE.TSNE
+        monkeypatch.setattr(openTSNE, "TSNE", lambda *n, **settings: given.update(settings) or library(*n, **settings))
+        fitted = make("TSNE", n_components=3).fit(data[0][:N])
+        assert given["negative_gradient_method"] == "bh"
+        assert fitted.transform(data[0][N:]).shape == (20, 3)
 
     @pytest.mark.parametrize("start", ["random", "spectral"])
     def test_other_starts(self, data, start):

@@ -71,6 +71,11 @@ def test_a_representation_of_its_own_is_refused(together):
         together.embed(nf.TSNE(representation=5))
 
 
+def test_settings_that_cannot_be_are_refused(together):
+    with pytest.raises(ValueError, match="n_neighbors=1000 is out of range"):
+        together.embed(nf.UMAP(n_neighbors=1000))
+
+
 def test_bad_data_are_refused_at_once(table):
     with pytest.raises(ValueError, match="no observed entry"):
         Together(np.vstack([table, np.full(table.shape[1], np.nan)]))

@@ -73,8 +73,8 @@ def rank_above(gram: UnbiasedGram, limit: float, rng: np.random.Generator) -> in
         k = min(2 * k, most)
 
 
-def check_n_components(n_components: Any, n: int, d: int) -> None:
-    """One sentence for a number of components that cannot be."""
+def check_n_components(n_components: Any, n: int, d: int, name: str = "n_components") -> None:
+    """One sentence for a number of components that cannot be, which calls it by its name."""
     most = min(n, d)
     if n_components is None or (isinstance(n_components, str) and n_components in RULES):
         return
@@ -82,15 +82,14 @@ def check_n_components(n_components: Any, n: int, d: int) -> None:
         if 1 <= n_components <= most:
             return
         raise ValueError(
-            f"n_components={n_components} must lie between 1 and min(n_samples, n_features)={most}; choose fewer."
+            f"{name}={n_components} must lie between 1 and min(n_samples, n_features)={most}; choose fewer."
         )
     if isinstance(n_components, float | np.floating):
         if 0 < n_components < 1:
             return
-        raise ValueError(f"n_components={n_components} as a share of the variance must lie between 0 and 1.")
+        raise ValueError(f"{name}={n_components} as a share of the variance must lie between 0 and 1.")
     raise ValueError(
-        "n_components must be a whole number, a share in (0, 1), 'cng', 'signflip', 'all' or None; it is "
-        f"{n_components!r}."
+        f"{name} must be a whole number, a share in (0, 1), 'cng', 'signflip', 'all' or None; it is {n_components!r}."
     )
 
 

@@ -8,7 +8,7 @@ from nanfold.gp.fit import fit
 from nanfold.gp.predict import locate
 from nanfold.gp.problem import Factor
 from nanfold.gram import Gram
-from nanfold.representation import OnCorrectedScores
+from nanfold.representation import OnCorrectedScores, n_varying
 
 # Up to this many samples the exact objective, O(n^3) an iteration, is affordable.
 EXACT_SAMPLES = 1500
@@ -101,6 +101,7 @@ class GPLVM(OnCorrectedScores):
         self.verbose = verbose
 
     def _embed(self, scores: np.ndarray, gram: Gram) -> None:
+        self._check_rank(scores)
         n, d = gram.shape[0], gram.n_features
         Z = scores / np.sqrt(d)
         # Leading components leave a part of the trace out, which belongs to the noise.
@@ -127,6 +128,15 @@ class GPLVM(OnCorrectedScores):
         self.log_likelihood_ = self._fit.report.objective
         self.n_iter_ = max(self._fit.report.n_iter, 1)
         self.converged_ = self._fit.report.converged
+
+    def _check_rank(self, scores: np.ndarray) -> None:
+        """As many components that vary as there are latent dimensions, which start from them."""
+        most = n_varying(scores)
+        if self.n_components > most:
+            raise ValueError(
+                f"n_components={self.n_components} is more than there can be: the corrected PCA has {most} components "
+                "to start from; choose fewer."
+            )
 
     def _leaves_out(self, scores: np.ndarray) -> bool:
         """Whether there may be positive eigenvalues beyond the components kept."""

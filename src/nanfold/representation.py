@@ -6,15 +6,18 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from nanfold.components import check_n_components
 from nanfold.gram import Gram
 from nanfold.neighbors import is_whole_number
-from nanfold.observed.checks import check_shared_features
+from nanfold.observed.checks import check_shared_features, from_list
 from nanfold.pca import PCA
 
 # Below this many samples the representation has every component with a non-negative eigenvalue.
 ALL_COMPONENTS_SAMPLES = 4096
 # Leading components otherwise.
 LEADING_COMPONENTS = 50
+# A component whose variance is below this share of the largest does not vary.
+SMALLEST_SHARE = 1e-12
 
 
 class OnCorrectedScores(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -51,10 +54,19 @@ class OnCorrectedScores(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     def _represent(self, X: Any, mask: Any) -> tuple[np.ndarray, Gram]:
         """Fit the corrected PCA, and return the scores (float64) and the Gram matrix behind them."""
+        X = from_list(X) if isinstance(X, list | tuple) else X
+        shape = np.shape(X)
+        if len(shape) == 2 and shape[0] > 1 and shape[1]:
+            self._check_settings(*shape)
         settings = {name: getattr(self, name) for name in self._parameters_of_pca}
-        pca = PCA(components_of(self.representation, np.shape(X)), **settings)
+        pca = PCA(components_of(self.representation, shape), **settings)
         scores, gram = pca._fit(X, mask)
         return self._stand_on(pca, scores, gram), gram
+
+    def _check_settings(self, n: int, d: int) -> None:
+        """Refuse settings that cannot be for data of this shape, before anything is estimated."""
+        check_dimensions(self.n_components)
+        check_n_components(components_of(self.representation, (n, d)), n, d, "representation")
 
     def _stand_on(self, pca: PCA, scores: np.ndarray, gram: Gram) -> np.ndarray:
         """Take a fitted PCA as the one underneath; its scores in float64."""
@@ -126,16 +138,29 @@ def initial_positions(name: str, initialization: Any, scores: np.ndarray, n_comp
         if initialization in ("random", "spectral"):
             return initialization
         if initialization == "pca":
-            if scores.shape[1] < n_components:
+            varying = n_varying(scores)
+            if varying < n_components:
                 raise ValueError(
-                    f"The corrected PCA has {scores.shape[1]} components, too few to start {n_components} dimensions "
-                    "from; lower n_components or choose another initialisation."
+                    f"The corrected PCA has {varying} components, too few to start {n_components} dimensions from; "
+                    "lower n_components or choose another initialisation."
                 )
             return np.ascontiguousarray(scores[:, :n_components])
     elif np.shape(initialization) == shape and np.all(np.isfinite(initialization)):
-        return np.array(initialization, dtype=np.float64)
+        start = np.array(initialization, dtype=np.float64)
+        constant = np.flatnonzero(np.ptp(start, axis=0) == 0)
+        if constant.size:
+            raise ValueError(
+                f"{name} holds one value alone in dimension {constant[0]}; start from positions that vary in each."
+            )
+        return start
     given = repr(initialization) if np.ndim(initialization) == 0 else f"of shape {np.shape(initialization)}"
     raise ValueError(f"{name} must be 'pca', 'random', 'spectral' or a finite array of shape {shape}; it is {given}.")
+
+
+def n_varying(scores: np.ndarray) -> int:
+    """How many components have a variance above the rounding of the largest."""
+    squares = np.einsum("ik,ik->k", scores, scores)
+    return int(np.sum(squares > SMALLEST_SHARE * squares.max()))
 
 
 def check_dimensions(n_components: Any) -> None:

@@ -69,6 +69,7 @@ class Together:
             raise ValueError(
                 f"representation must be 'auto' for methods that share it; it is {method.representation!r}."
             )
+        method._check_settings(*self.observed.shape)
         pca, scores, gram = self.representation
         method._embed(method._stand_on(pca, scores, gram), gram)
         return method

@@ -7,11 +7,13 @@ from sklearn.utils import check_random_state
 
 from nanfold.gram import Gram
 from nanfold.neighbors import corrected_neighbors
-from nanfold.representation import OnCorrectedScores, check_dimensions, check_neighbors_source, initial_positions
+from nanfold.representation import OnCorrectedScores, check_neighbors_source, initial_positions
 
 # openTSNE looks at this many neighbours for every unit of perplexity.
 NEIGHBORS_PER_PERPLEXITY = 3
 DEFAULT_PERPLEXITY = 30.0
+# openTSNE's gradient by trees goes wrong in more dimensions than these, and that by interpolation is not made for more.
+BY_TREES, BY_INTERPOLATION = 3, 2
 
 
 class TSNE(OnCorrectedScores):
@@ -123,12 +125,25 @@ initial_momentum, final_momentum, max_step_norm, negative_gradient_method, n_job
         "verbose",
     )
 
+    def _check_settings(self, n: int, d: int) -> None:
+        super()._check_settings(n, d)
+        method = self.negative_gradient_method
+        most = BY_INTERPOLATION if method in ("fft", "FFT", "interpolation") else BY_TREES
+        if self.n_components > most and not callable(method):
+            raise ValueError(
+                f"n_components={self.n_components} is too many for t-SNE: negative_gradient_method={method!r} computes "
+                f"its gradient in up to {most} dimensions; choose no more."
+            )
+        check_neighbors_source(self.neighbors)
+        self._checked_perplexity(n)
+
     def _checked_perplexity(self, n: int) -> float:
         most = (n - 1) / NEIGHBORS_PER_PERPLEXITY
         least = min(1.0, most)  # no distribution has less; but three samples or fewer have no more
         if isinstance(self.perplexity, str) and self.perplexity == "auto":
             return min(DEFAULT_PERPLEXITY, most)
-        if not isinstance(self.perplexity, int | float | np.number) or not least <= self.perplexity <= most:
+        number = isinstance(self.perplexity, int | float | np.number) and not isinstance(self.perplexity, bool)
+        if not number or not least <= self.perplexity <= most:
             raise ValueError(
                 f"perplexity={self.perplexity!r} is out of range: with {n} samples it must be 'auto' or lie between "
                 f"{least:.4g} and {most:.4g}, a third of the other samples."
@@ -138,8 +153,6 @@ initial_momentum, final_momentum, max_step_norm, negative_gradient_method, n_job
     def _embed(self, scores: np.ndarray, gram: Gram) -> None:
         import openTSNE
 
-        check_dimensions(self.n_components)
-        check_neighbors_source(self.neighbors)
         self.perplexity_ = self._checked_perplexity(len(scores))
         # Seeds for the library, which draws from them in several places.
         seed = int(check_random_state(self.random_state).randint(2**31))
@@ -148,6 +161,8 @@ initial_momentum, final_momentum, max_step_norm, negative_gradient_method, n_job
             start = openTSNE.initialization.rescale(start, target_std=1e-4)
         affinities = self._affinities(scores, gram, seed)
         settings = {name: getattr(self, name) for name in self._of_the_library}
+        if settings["negative_gradient_method"] == "auto" and self.n_components > 2:
+            settings["negative_gradient_method"] = "bh"  # however many samples there are
         method = openTSNE.TSNE(self.n_components, perplexity=self.perplexity_, random_state=seed, **settings)
         if isinstance(start, str):
             start = (

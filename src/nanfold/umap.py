@@ -9,7 +9,7 @@ from sklearn.utils import check_random_state
 
 from nanfold.gram import Gram
 from nanfold.neighbors import corrected_neighbors, is_whole_number
-from nanfold.representation import OnCorrectedScores, check_dimensions, check_neighbors_source, initial_positions
+from nanfold.representation import OnCorrectedScores, check_neighbors_source, initial_positions
 
 # Up to this many samples umap-learn works from all distances itself; beyond, it needs an index to place new rows.
 SMALL_SAMPLES = 4096
@@ -133,9 +133,11 @@ negative_sample_rate, a, b, densmap, dens_lambda, dens_frac, dens_var_shift, n_j
         "verbose",
     )
 
-    def _check(self, n: int) -> None:
-        check_dimensions(self.n_components)
+    def _check_settings(self, n: int, d: int) -> None:
+        super()._check_settings(n, d)
         check_neighbors_source(self.neighbors)
+        if n < 3:
+            raise ValueError(f"UMAP needs at least 3 samples; X has {n}.")
         if not is_whole_number(self.n_neighbors) or not 2 <= self.n_neighbors < n:
             raise ValueError(
                 f"n_neighbors={self.n_neighbors!r} is out of range: with {n} samples it must be a whole number between "
@@ -149,7 +151,6 @@ negative_sample_rate, a, b, densmap, dens_lambda, dens_frac, dens_var_shift, n_j
             import umap
 
         n = len(scores)
-        self._check(n)
         seed = None
         if self.random_state is not None:
             seed = int(check_random_state(self.random_state).randint(2**31))

@@ -207,7 +207,9 @@ def test_progress_is_one_line_on_standard_error(data, capsys):
         ({"noise": np.nan}, ValueError, "noise starts at nan"),
         ({"noise_floor": 0}, ValueError, "noise_floor must lie between 0 and 1, not 0"),
         ({"max_iter": 0}, ValueError, "max_iter must be a positive integer, not 0"),
+        ({"noise_floor": "low"}, ValueError, "noise_floor must lie between 0 and 1, not 'low'"),
         ({"tol": -1}, ValueError, "tol must lie between 0 and 1, not -1"),
+        ({"tol": None}, ValueError, "tol must lie between 0 and 1, not None"),
     ],
 )
 def test_bad_input_is_refused(options, error, message):

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from numbers import Integral
+from numbers import Integral, Real
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -161,7 +161,7 @@ def _check_options(n_components: int, noise_floor: float, max_iter: int, tol: fl
         if not isinstance(value, Integral) or value < 1:
             raise ValueError(f"{name} must be a positive integer, not {value!r}.")
     for name, number in (("noise_floor", noise_floor), ("tol", tol)):
-        if not 0 < number < 1:
+        if not isinstance(number, Real) or not 0 < number < 1:
             raise ValueError(f"{name} must lie between 0 and 1, not {number!r}.")
 
 

@@ -15,7 +15,7 @@ from nanfold.observed.counts import StructuredMask
 def checked_values(X: Any, estimator: Any, reset: bool) -> Any:
     """X as a float array or CSR, checked for shape, text, complex numbers and duplicates."""
     if isinstance(X, list | tuple):
-        X = _from_list(X)
+        X = from_list(X)
     _refuse_shape(X)
     _refuse_text(X)
     if sparse.issparse(X):
@@ -125,7 +125,8 @@ def refuse_unknown(conflict: np.ndarray, names: list | None) -> None:
         raise ValueError(f"The mask says that row {i}, {column} is observed, but X holds NaN there; correct the mask.")
 
 
-def _from_list(X: list | tuple) -> np.ndarray:
+def from_list(X: list | tuple) -> np.ndarray:
+    """Rows in a list as an array."""
     try:
         return np.asarray(X)
     except ValueError:
