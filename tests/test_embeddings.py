@@ -1,5 +1,7 @@
 """t-SNE, UMAP and GPLVM on the corrected representation: what they share, and what each adds."""
 
+import copy
+import inspect
 import pickle
 
 import numpy as np
@@ -88,6 +90,13 @@ class TestAll:
     def test_pickles(self, fitted, data):
         copied = pickle.loads(pickle.dumps(fitted))
         assert_allclose(copied.transform(data[0][N:]), fitted.transform(data[0][N:]), atol=1e-6)
+
+    def test_deep_copies(self, fitted, data):
+        new, place = data[0][N:], fitted.embedding_.copy()
+        other = copy.deepcopy(fitted)
+        assert_array_equal(other.transform(new), fitted.transform(new))
+        other.embedding_[:] = 0.0
+        assert_array_equal(fitted.embedding_, place)
 
     def test_unstored_entries_are_holes_too(self, fitted, data):
         H = data[0][:N]
@@ -193,7 +202,68 @@ def test_every_eigenvalue_is_negative(data, name, monkeypatch):
         make(name).fit(data[0][:N])
 
 
+@pytest.mark.parametrize(
+    ("name", "library", "ours"),
+    [
+        # What finds neighbours is nanfold's own.
+        ("TSNE", "openTSNE", {"initialization", "neighbors", "perplexity", "metric", "metric_params", "knn_kwargs"}),
+        # So are distances; and y, the densities and other geometries to embed in are not handed on.
+        (
+            "UMAP",
+            "umap",
+            {"init", "metric", "metric_kwds", "angular_rp_forest", "force_approximation_algorithm", "unique"}
+            | {"precomputed_knn", "output_metric", "output_metric_kwds", "output_dens", "transform_mode"}
+            | {"target_n_neighbors", "target_metric", "target_metric_kwds", "target_weight"},
+        ),
+    ],
+)
+class TestParametersOfTheLibrary:
+    def test_are_there_by_name_and_default(self, name, library, ours):
+        theirs = inspect.signature(getattr(pytest.importorskip(library), name)).parameters
+        mine = inspect.signature(getattr(nf, name)).parameters
+        for parameter in set(theirs) - ours:
+            assert mine[parameter].default == theirs[parameter].default, parameter
+
+    def test_arrive(self, name, library, ours, data, monkeypatch):
+        module = pytest.importorskip(library)
+        theirs = getattr(module, name)
+        given = {}
+        monkeypatch.setattr(module, name, lambda *n, **settings: given.update(settings) or theirs(*n, **settings))
+        make(name).fit(data[0][:N])
+        # The first dimension is given by place, and a seed makes UMAP take one thread.
+        assert set(inspect.signature(theirs).parameters) - ours <= set(given) | {"n_components", "n_jobs"}
+
+
 class TestTSNE:
+    def test_new_rows_are_placed_in_the_embedding_as_it_is(self):
+        """openTSNE centres its embedding before it places new rows, which would go along with it."""
+        rng = np.random.default_rng(0)
+        X = rng.standard_normal((150, 20)) + 8.0 * (rng.random(150) < 0.3)[:, None]
+        X[:5] += 40.0
+        fitted = make("TSNE").fit(X)
+        low, high = fitted.embedding_.min(axis=0), fitted.embedding_.max(axis=0)
+        assert np.abs(low + high).max() > 0.1 * np.max(high - low)
+        for _ in range(2):
+            away = np.median(fitted.transform(X) - fitted.embedding_, axis=0)
+            assert np.abs(away).max() < 0.01 * np.max(high - low)
+
+    @pytest.mark.parametrize(
+        ("settings", "count"), [({"representation": 10}, 0), ({"representation": "all", "neighbors": "corrected"}, 1)]
+    )
+    def test_new_rows_one_at_a_time_search_one_index(self, data, settings, count, monkeypatch):
+        """Whether it is that of the fit, or one on the leading components alone."""
+        import openTSNE
+
+        fitted, made = make("TSNE", **settings).fit(data[0][:N]), []
+        theirs = openTSNE.affinity.PerplexityBasedNN
+        monkeypatch.setattr(
+            openTSNE.affinity, "PerplexityBasedNN", lambda *given, **named: made.append(1) or theirs(*given, **named)
+        )
+        together = fitted.transform(data[0][N:])
+        alone = np.vstack([fitted.transform(row) for row in data[0][N:, None]])
+        assert_allclose(alone, together, atol=0.5)
+        assert len(made) == count
+
     def test_starts_from_the_corrected_pca(self, data):
         H = data[0][:N]
         still = make("TSNE", n_iter=0, early_exaggeration_iter=0).fit(H)

@@ -81,7 +81,8 @@ def corrected_gram(plain: UnbiasedGram, assist: Any = "auto", *, rng: np.random.
     plain : the unbiased Gram matrix
     assist : 0 for the unbiased Gram matrix alone; the rank of a low-rank baseline; "low-rank" for the rank that
         predicts held-out entries best; or "auto", which also tries averages over neighbours where dense arrays of the
-        data's size are small. Both are 0 for complete data and for counts whose zeros are inferred dropouts.
+        data's size are small. Both are 0 for complete data, and where no single entries can be held out: under weights,
+        such as those of inferred dropouts, and of sparse arrays with NaN beside known zeros
     rng : for the eigensolver and the held-out entries
     """
     observed = plain.observed

@@ -51,7 +51,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     assist : int, "auto" or "low-rank"
         The guess that assists the Gram matrix: 0 for none, the unbiased Gram matrix alone; a rank; "low-rank" for the
         rank that predicts held-out entries best; or "auto", which also tries averages over neighbours where dense
-        arrays of the data's size are small. None for complete data and for counts with inferred dropouts.
+        arrays of the data's size are small. By either there is none for complete data, and where no single entries can
+        be held out: counts with inferred dropouts, masks of weights, and sparse arrays with NaN beside known zeros.
     diagonal : {"unbiased", "denoised"}
         Whether the diagonal of the Gram matrix is its estimate, or that of its low-rank approximation, for noise that
         differs between samples.

@@ -1,6 +1,7 @@
 """t-SNE of data with holes: the corrected representation, then openTSNE."""
 
-from typing import Any
+import copy
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -26,7 +27,8 @@ class TSNE(OnCorrectedScores):
     perplexity : "auto" or float
         As in ``openTSNE.TSNE``; "auto" is 30, or a third of the other samples where there are fewer than 90.
     learning_rate, early_exaggeration_iter, early_exaggeration, n_iter, exaggeration, dof, theta, \
-initial_momentum, final_momentum, max_step_norm, negative_gradient_method, n_jobs, verbose
+n_interpolation_points, min_num_intervals, ints_in_interval, initial_momentum, final_momentum, max_grad_norm, \
+max_step_norm, negative_gradient_method, callbacks, callbacks_every_iters, n_jobs, verbose
         As in ``openTSNE.TSNE``.
     initialization : "pca", "random", "spectral" or array
         "pca" is the corrected PCA.
@@ -68,10 +70,16 @@ initial_momentum, final_momentum, max_step_norm, negative_gradient_method, n_job
         exaggeration: float | None = None,
         dof: float = 1,
         theta: float = 0.5,
+        n_interpolation_points: int = 3,
+        min_num_intervals: int = 50,
+        ints_in_interval: float = 1,
         initial_momentum: float = 0.8,
         final_momentum: float = 0.8,
+        max_grad_norm: float | None = None,
         max_step_norm: float | None = 5,
-        negative_gradient_method: str = "auto",
+        negative_gradient_method: Any = "auto",
+        callbacks: Any = None,
+        callbacks_every_iters: int = 50,
         initialization: Any = "pca",
         neighbors: str = "scores",
         missing: str = "nan",
@@ -93,10 +101,16 @@ initial_momentum, final_momentum, max_step_norm, negative_gradient_method, n_job
         self.exaggeration = exaggeration
         self.dof = dof
         self.theta = theta
+        self.n_interpolation_points = n_interpolation_points
+        self.min_num_intervals = min_num_intervals
+        self.ints_in_interval = ints_in_interval
         self.initial_momentum = initial_momentum
         self.final_momentum = final_momentum
+        self.max_grad_norm = max_grad_norm
         self.max_step_norm = max_step_norm
         self.negative_gradient_method = negative_gradient_method
+        self.callbacks = callbacks
+        self.callbacks_every_iters = callbacks_every_iters
         self.initialization = initialization
         self.neighbors = neighbors
         self.missing = missing
@@ -117,10 +131,16 @@ initial_momentum, final_momentum, max_step_norm, negative_gradient_method, n_job
         "exaggeration",
         "dof",
         "theta",
+        "n_interpolation_points",
+        "min_num_intervals",
+        "ints_in_interval",
         "initial_momentum",
         "final_momentum",
+        "max_grad_norm",
         "max_step_norm",
         "negative_gradient_method",
+        "callbacks",
+        "callbacks_every_iters",
         "n_jobs",
         "verbose",
     )
@@ -173,7 +193,7 @@ initial_momentum, final_momentum, max_step_norm, negative_gradient_method, n_job
         self._embedding = method.fit(affinities=affinities, initialization=start)
         self.embedding_ = np.asarray(self._embedding).copy()
         self.kl_divergence_ = float(self._embedding.kl_divergence)
-        self._training_scores = scores[:, : self._n_leading]
+        self._training_scores, self._affinities_of_leading = scores[:, : self._n_leading], None
 
     def _affinities(self, scores: np.ndarray, gram: Gram, seed: int) -> Any:
         from openTSNE.affinity import PerplexityBasedNN
@@ -194,17 +214,40 @@ initial_momentum, final_momentum, max_step_norm, negative_gradient_method, n_job
         X : (n_samples, n_features) array, table or sparse array
         mask : True where observed, or a structured mask of these rows; None if X itself shows its holes
         """
-        from openTSNE.affinity import PerplexityBasedNN
-
         scores = self._new_scores(X, mask)[:, : self._n_leading]
-        seed = int(check_random_state(self.random_state).randint(2**31))
         embedding = self._embedding
         kept = embedding.affinities
-        # New rows are compared on the leading components only, so they need an index of their own.
-        embedding.affinities = PerplexityBasedNN(
-            self._training_scores, perplexity=self.perplexity_, n_jobs=self.n_jobs, random_state=seed
-        )
+        embedding.affinities = self._leading_affinities(kept)
         try:
-            return np.asarray(embedding.transform(scores)).copy()
+            placed = np.asarray(embedding.transform(scores))
         finally:
             embedding.affinities = kept
+        # openTSNE centres the embedding first, and places new rows in what it has moved.
+        return placed - np.mean(np.asarray(embedding) - self.embedding_, axis=0)
+
+    def _leading_affinities(self, of_all: Any) -> Any:
+        """Affinities on the leading components, on which alone new rows are compared."""
+        from openTSNE.affinity import PerplexityBasedNN
+
+        if self.neighbors == "scores" and self._training_scores.shape[1] == self.pca_.n_components_:
+            return of_all
+        if self._affinities_of_leading is None:
+            seed = int(check_random_state(self.random_state).randint(2**31))
+            self._affinities_of_leading = PerplexityBasedNN(
+                self._training_scores, perplexity=self.perplexity_, n_jobs=self.n_jobs, random_state=seed
+            )
+        return self._affinities_of_leading
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        new = copy.copy(self)
+        for name, value in vars(self).items():
+            setattr(new, name, _copied(value) if name == "_embedding" else copy.deepcopy(value, memo))
+        return new
+
+
+def _copied(embedding: Any) -> Any:
+    """openTSNE's embedding is an array, a deep copy of which would lose all that new rows are placed by."""
+    build, arguments, state = embedding.__reduce__()
+    new = build(*arguments)
+    new.__setstate__(state)
+    return new

@@ -23,7 +23,8 @@ class UMAP(OnCorrectedScores):
     n_components : int
         Dimensions of the embedding.
     n_neighbors, min_dist, spread, n_epochs, learning_rate, set_op_mix_ratio, local_connectivity, repulsion_strength, \
-negative_sample_rate, a, b, densmap, dens_lambda, dens_frac, dens_var_shift, n_jobs, low_memory, verbose
+negative_sample_rate, transform_queue_size, a, b, densmap, dens_lambda, dens_frac, dens_var_shift, \
+disconnection_distance, transform_seed, tqdm_kwds, n_jobs, low_memory, verbose
         As in ``umap.UMAP``.
     init : "pca", "spectral", "random" or array
         "pca" is the corrected PCA.
@@ -65,12 +66,15 @@ negative_sample_rate, a, b, densmap, dens_lambda, dens_frac, dens_var_shift, n_j
         local_connectivity: float = 1.0,
         repulsion_strength: float = 1.0,
         negative_sample_rate: int = 5,
+        transform_queue_size: float = 4.0,
         a: float | None = None,
         b: float | None = None,
         densmap: bool = False,
         dens_lambda: float = 2.0,
         dens_frac: float = 0.3,
         dens_var_shift: float = 0.1,
+        disconnection_distance: float | None = None,
+        transform_seed: int = 42,
         init: Any = "pca",
         neighbors: str = "scores",
         missing: str = "nan",
@@ -83,6 +87,7 @@ negative_sample_rate, a, b, densmap, dens_lambda, dens_frac, dens_var_shift, n_j
         n_jobs: int = -1,
         random_state: Any = None,
         verbose: bool = False,
+        tqdm_kwds: dict[str, Any] | None = None,
     ) -> None:
         self.n_components = n_components
         self.n_neighbors = n_neighbors
@@ -94,12 +99,15 @@ negative_sample_rate, a, b, densmap, dens_lambda, dens_frac, dens_var_shift, n_j
         self.local_connectivity = local_connectivity
         self.repulsion_strength = repulsion_strength
         self.negative_sample_rate = negative_sample_rate
+        self.transform_queue_size = transform_queue_size
         self.a = a
         self.b = b
         self.densmap = densmap
         self.dens_lambda = dens_lambda
         self.dens_frac = dens_frac
         self.dens_var_shift = dens_var_shift
+        self.disconnection_distance = disconnection_distance
+        self.transform_seed = transform_seed
         self.init = init
         self.neighbors = neighbors
         self.missing = missing
@@ -112,6 +120,7 @@ negative_sample_rate, a, b, densmap, dens_lambda, dens_frac, dens_var_shift, n_j
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.tqdm_kwds = tqdm_kwds
 
     _of_the_library = (
         "n_neighbors",
@@ -123,14 +132,18 @@ negative_sample_rate, a, b, densmap, dens_lambda, dens_frac, dens_var_shift, n_j
         "local_connectivity",
         "repulsion_strength",
         "negative_sample_rate",
+        "transform_queue_size",
         "a",
         "b",
         "densmap",
         "dens_lambda",
         "dens_frac",
         "dens_var_shift",
+        "disconnection_distance",
+        "transform_seed",
         "low_memory",
         "verbose",
+        "tqdm_kwds",
     )
 
     def _check_settings(self, n: int, d: int) -> None:
