@@ -1,5 +1,9 @@
 """Loading sets: from a folder, from the cache, and everything that may be wrong with them."""
 
+import gzip
+import urllib.error
+import warnings
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -61,6 +65,16 @@ def test_h5ad_without_classes(tmp_path):
         nf.datasets.load("koh", tmp_path)
 
 
+def test_h5ad_with_cells_of_no_class(tmp_path):
+    anndata = pytest.importorskip("anndata")
+    pandas = pytest.importorskip("pandas")
+    adata = anndata.AnnData(COUNTS.astype(np.float32))
+    adata.obs["cell_type"] = pandas.Categorical([None if name == "c" else name for name in LABELS])
+    adata.write_h5ad(tmp_path / "koh.h5ad")
+    with pytest.raises(ValueError, match=r"koh\.h5ad cannot be read: sample 8 has no label"):
+        nf.datasets.load("koh", tmp_path)
+
+
 @pytest.mark.parametrize(
     ("X", "parts", "values"),
     [
@@ -68,11 +82,28 @@ def test_h5ad_without_classes(tmp_path):
         (COUNTS + 0.5, {}, "linear"),
         (COUNTS, {"values": "linear"}, "linear"),
         (COUNTS / 9, {"values": "log2"}, "log2"),
+        (COUNTS / 9, {"values": np.array([b"log10"])}, "log10"),
+        (COUNTS > 0, {}, "counts"),
     ],
 )
 def test_what_the_values_are(tmp_path, X, parts, values):
     save(tmp_path, "pollen", X, **parts)
     assert nf.datasets.load("pollen", tmp_path).values == values
+
+
+def test_what_a_file_says_of_its_values_goes_before_what_is_known_of_the_set(tmp_path):
+    save(tmp_path, "yan90", values="log2")
+    assert nf.datasets.load("yan90", tmp_path).values == "log2"
+    save(tmp_path, "olivetti", values="counts")
+    with pytest.raises(
+        ValueError, match=r"olivetti\.npz says that its values are 'counts', but olivetti has no dropouts"
+    ):
+        nf.datasets.load("olivetti", tmp_path)
+
+
+def test_a_stand_in_under_its_own_name(tmp_path):
+    save(tmp_path, "deng231")
+    assert nf.datasets.load("deng231", tmp_path).X.shape == (12, 20)
 
 
 def test_wine_needs_no_file(tmp_path):
@@ -113,6 +144,10 @@ def test_a_sample_that_cannot_be_drawn():
         ),
         ("yan90", {"X": np.where(COUNTS == 2, np.nan, COUNTS)}, "yan90: X holds nan at row"),
         ("yan90", {"X": COUNTS.astype(str)}, "yan90: X must hold numbers"),
+        ("pollen", {"X": np.where(COUNTS == 2, np.inf, COUNTS)}, "pollen: X holds inf at row"),
+        ("pollen", {"X": COUNTS.astype(str)}, "pollen: X must hold numbers"),
+        ("yan90", {"labels": np.where(np.arange(12) == 5, np.nan, np.arange(12) // 4)}, "sample 5 has no label; give"),
+        ("yan90", {"labels": LABELS.astype(object)}, "it holds Python objects, which are not loaded; save names"),
         (
             "pollen",
             {"values": "cubits"},
@@ -130,7 +165,11 @@ def test_what_may_be_wrong(tmp_path, name, parts, says):
 
 def test_files_that_are_none(tmp_path):
     (tmp_path / "yan90.npz").write_bytes(b"not a zip")
-    with pytest.raises(ValueError, match=r"yan90\.npz cannot be read"):
+    with pytest.raises(ValueError, match=r"yan90\.npz cannot be read: it is no npz file\."):
+        nf.datasets.load("yan90", tmp_path)
+    with open(tmp_path / "yan90.npz", "wb") as file:
+        np.save(file, COUNTS)
+    with pytest.raises(ValueError, match=r"yan90\.npz cannot be read: it is a single array; save X and labels with"):
         nf.datasets.load("yan90", tmp_path)
     np.savez(tmp_path / "koh.npz", Y=COUNTS)
     with pytest.raises(ValueError, match=r"koh\.npz cannot be read: it holds Y, and no array named X"):
@@ -201,6 +240,53 @@ def test_a_file_of_another_format(mini):
         nf.datasets.load("pollen", cache_dir=mini.parent)
 
 
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"", r"t\.txt is empty"),
+        (b"g\tHi_A_1\n", r"t\.txt has nothing below its first line; it may be cut short"),
+        (b"\x1f\x8b nothing of the kind", "Unknown compression method"),
+        (gzip.compress(b"g\tHi_A_1\n" + bytes(range(48, 58)) * 50)[:-20], "Compressed file ended"),
+        (gzip.compress(rng.bytes(2000))[:40] + b"\xff" * 400, "Error -3|codec|CRC"),
+        (b"g\tHi_A_1\n" + b"x" * 200_000, "field larger than field limit"),
+    ],
+)
+def test_damaged_files_are_named_with_the_remedy(mini, content, says):
+    (mini / "t.txt").write_bytes(content)
+    wanted = rf"^t\.txt in .*raw is not what Pollen was published as: .*({says}).*; delete it, with the \.sha256"
+    with pytest.raises(ValueError, match=wanted) as found:
+        nf.datasets.load("pollen", cache_dir=mini.parent)
+    assert "\n" not in str(found.value)
+    assert not list(mini.parent.glob("*.npz"))
+
+
+@pytest.mark.parametrize(("content", "says"), [(b"<html>", "is no tar archive"), (bytes(5000), "no file named GSM")])
+def test_a_damaged_archive(tmp_path, content, says):
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "raw" / "GSE45719_RAW.tar").write_bytes(content)
+    with pytest.raises(ValueError, match=rf"GSE45719_RAW\.tar in .*raw is not what Deng.*{says}.*; delete it") as found:
+        nf.datasets.load("deng", cache_dir=tmp_path)
+    assert "\n" not in str(found.value)
+
+
+def test_no_network_for_what_scikit_learn_fetches(tmp_path, monkeypatch, capsys):
+    import sklearn.datasets
+
+    def faces(data_home):
+        print("downloading from somewhere")
+        warnings.warn("Retry downloading", UserWarning, stacklevel=2)
+        raise urllib.error.URLError(OSError(-2, "Name not known"))
+
+    monkeypatch.setattr(sklearn.datasets, "fetch_olivetti_faces", faces)
+    assert main(["datasets", "olivetti", "--fetch", "--cache-dir", str(tmp_path)]) == 2
+    captured = capsys.readouterr()
+    assert "downloading" not in captured.out
+    assert captured.err.endswith(
+        "nanfold datasets: Olivetti faces could not be downloaded: [Errno -2] Name not known. Try again later, or name "
+        "a folder that holds the set.\n"
+    )
+
+
 def test_stand_ins_are_not_downloaded(tmp_path):
     with pytest.raises(ValueError, match="cellbench is only read from a folder"):
         nf.datasets.load("cellbench", cache_dir=tmp_path)
@@ -236,6 +322,25 @@ def test_the_command_looks_into_a_folder(tmp_path, capsys):
     captured = capsys.readouterr()
     assert "unusable" in captured.out
     assert captured.err.startswith("nanfold datasets: koh: X has 12 rows")
+
+
+def test_columns_of_the_command_are_wide_enough(tmp_path, capsys):
+    assert main(["datasets", "--cache-dir", str(tmp_path)]) == 0
+    head, *lines = capsys.readouterr().out.splitlines()
+    at = head.index("where")
+    assert all(line[at - 1] == " " != line[at] for line in lines)
+
+
+def test_a_folder_that_is_none_is_refused_before_anything_is_listed(tmp_path, capsys):
+    assert main(["datasets", "--data-dir", str(tmp_path / "nowhere")]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.endswith("nowhere is not a folder.\n")
+
+
+def test_what_cannot_be_fetched_is_said_if_it_is_named(tmp_path, capsys):
+    assert main(["datasets", "cellbench", "--fetch", "--cache-dir", str(tmp_path)]) == 2
+    assert "cellbench is only read from a folder" in capsys.readouterr().err
 
 
 def test_the_command_fetches(tmp_path, capsys, monkeypatch):

@@ -4,7 +4,13 @@ With --fetch, download those that are not.
 """
 
 import argparse
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from nanfold.datasets.real import Spec
+
+SHAPE = "samples x features, classes"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -17,16 +23,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the table; 1 if something could not be downloaded."""
-    from nanfold.datasets.real import SPECS, found_in, load, shape_of, spec_of
+    from nanfold.datasets.real import SPECS, check_folder, found_in, load, shape_of, spec_of
 
     if args.fetch and args.data_dir is not None:
         raise ValueError("--fetch downloads into the cache, and --data-dir takes sets from a folder; give one of them.")
     specs = [spec_of(name) for name in args.names or SPECS]
+    if args.data_dir is not None:
+        check_folder(args.data_dir)
     here = set(found_in(args.data_dir)) if args.data_dir is not None else _kept(args.cache_dir)
     failed, notes = [], []
-    print(f"{'set':<17}{'samples x features, classes':<31}{'in the paper':<31}where")
+    line = _line([spec.name for spec in specs], [_in_paper(spec) for spec in specs])
+    print(line("set", SHAPE, "in the paper", "where"))
     for spec in specs:
-        wanted = args.fetch and spec.parse is not None
+        wanted = args.fetch and (spec.parse is not None or spec.name in args.names)
         shape, where = "", "not downloaded" if spec.of_paper else "only from a folder"
         if spec.name in here or wanted:
             try:
@@ -40,10 +49,7 @@ def run(args: argparse.Namespace) -> int:
                 notes += [f"{spec.name}: {note}" for note in data.notes]
         elif args.data_dir is not None:
             where = "not in the folder"
-        paper = _shape(*spec.paper) if spec.of_paper else "not in it"
-        if spec.part_of is not None:
-            paper += f", a part of its {spec.part_of}"
-        print(f"{spec.name:<17}{shape:<31}{paper:<31}{where}")
+        print(line(spec.name, shape, _in_paper(spec), where), flush=True)
     for note in notes:
         print(note)
     if failed:
@@ -57,6 +63,21 @@ def _kept(cache_dir: str | None) -> set[str]:
 
     cache = Cache(cache_dir)
     return {name for name in SPECS if cache.has(name)}
+
+
+def _line(names: list[str], papers: list[str]) -> Callable[..., str]:
+    """Lines of a table whose columns are as wide as the longest of these."""
+    widths = [max(map(len, [*names, "set"])), len(SHAPE), max(map(len, [*papers, "in the paper"])), 0]
+
+    def line(*texts: str) -> str:
+        return "  ".join(f"{text:<{width}}" for text, width in zip(texts, widths, strict=True)).rstrip()
+
+    return line
+
+
+def _in_paper(spec: "Spec") -> str:
+    paper = _shape(*spec.paper) if spec.of_paper else "not in it"
+    return paper if spec.part_of is None else f"{paper}, a part of its {spec.part_of}"
 
 
 def _shape(samples: Any, features: Any, classes: Any) -> str:

@@ -1,10 +1,14 @@
 """From the files that the sets were published as to a `Dataset`, one function a set."""
 
+import contextlib
 import csv
 import gzip
 import io
 import re
+import sys
 import tarfile
+import urllib.error
+import warnings
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,7 +47,7 @@ def parse_deng(raw: Path, sources: tuple[Source, ...]) -> Dataset:
     """A tar with a table for each cell, of which the third column holds RPKM; the class is the stage in its name."""
     rows, labels, samples, others = [], [], [], Counter[str]()
     genes: np.ndarray | None = None
-    with tarfile.open(raw / sources[0].name) as archive:
+    with _archive(raw / sources[0].name) as archive:
         for member in sorted(archive.getmembers(), key=lambda m: m.name):
             name = Path(member.name).name
             found = DENG_FILE.match(name)
@@ -65,6 +69,14 @@ def parse_deng(raw: Path, sources: tuple[Source, ...]) -> Dataset:
     return Dataset("deng", np.array(rows), np.array(labels), "linear", genes, np.array(samples), notes)
 
 
+def _archive(path: Path) -> tarfile.TarFile:
+    try:
+        return tarfile.open(path)
+    except tarfile.ReadError as error:
+        # tarfile says so in a line for every compression that it knows.
+        raise ValueError(f"{path.name} is no tar archive.") from error
+
+
 def _is_technical(rest: str) -> bool:
     """Whether the name says that lysates were pooled or split, or that the protocol was another one."""
     return bool(re.search(r"pool|split|smart", rest, re.IGNORECASE))
@@ -84,7 +96,7 @@ def _deng_cell(archive: tarfile.TarFile, member: tarfile.TarInfo, name: str) -> 
 def parse_treutlein(raw: Path, sources: tuple[Source, ...]) -> Dataset:
     """Cells in rows, five columns of annotation, then log2(1 + FPKM) of each gene."""
     rows = _rows(raw / sources[0].name, "\t")
-    header = next(rows)
+    header = _header(rows, sources[0].name)
     if tuple(header[:5]) != TREUTLEIN_COLUMNS:
         raise ValueError(f"{sources[0].name}: the first columns are {header[:5]}, and not {list(TREUTLEIN_COLUMNS)}.")
     samples, labels, values = [], [], []
@@ -101,7 +113,7 @@ def parse_koh(raw: Path, sources: tuple[Source, ...]) -> Dataset:
     tpm, cells = (raw / source.name for source in sources)
     header, genes, X = _table(tpm, ",")
     rows = _rows(cells, ",")
-    columns = next(rows)
+    columns = _header(rows, cells.name)
     if "LibraryName" not in columns:
         raise ValueError(f"{cells.name} has no column named LibraryName; there are {', '.join(columns)}.")
     at = columns.index("LibraryName")
@@ -160,7 +172,8 @@ def parse_olivetti(raw: Path, sources: tuple[Source, ...]) -> Dataset:
     """Faces of 40 persons, from scikit-learn."""
     from sklearn.datasets import fetch_olivetti_faces
 
-    faces = fetch_olivetti_faces(data_home=str(raw))
+    with _downloading("Olivetti faces"):
+        faces = fetch_olivetti_faces(data_home=str(raw))
     return Dataset("olivetti", faces.data.astype(np.float64), faces.target.astype(str), "complete")
 
 
@@ -168,8 +181,23 @@ def parse_fashion(raw: Path, sources: tuple[Source, ...]) -> Dataset:
     """All 70,000 images of Fashion-MNIST, from OpenML by way of scikit-learn."""
     from sklearn.datasets import fetch_openml
 
-    X, y = fetch_openml("Fashion-MNIST", version=1, as_frame=False, return_X_y=True, data_home=str(raw))
+    with _downloading("Fashion-MNIST"):
+        X, y = fetch_openml("Fashion-MNIST", version=1, as_frame=False, return_X_y=True, data_home=str(raw))
     return Dataset("fashion", X.astype(np.float32), y.astype(str), "complete")
+
+
+@contextlib.contextmanager
+def _downloading(title: str) -> Iterator[None]:
+    """What scikit-learn says on the way goes beside results and not among them; what stops it, into one sentence."""
+    with warnings.catch_warnings(), contextlib.redirect_stdout(sys.stderr):
+        warnings.simplefilter("ignore", UserWarning)  # that it tries again
+        try:
+            yield
+        except (urllib.error.URLError, ConnectionError, TimeoutError) as error:
+            raise ConnectionError(
+                f"{title} could not be downloaded: {getattr(error, 'reason', None) or error}. Try again later, or name "
+                "a folder that holds the set."
+            ) from error
 
 
 def parse_wine(raw: Path, sources: tuple[Source, ...]) -> Dataset:
@@ -194,9 +222,7 @@ def _rows(path: Path, delimiter: str) -> Iterator[list[str]]:
 def _table(path: Path, delimiter: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Names of the columns, names of the rows, and the numbers, of a table whose first column names the rows."""
     rows = _rows(path, delimiter)
-    header = next(rows, None)
-    if header is None:
-        raise ValueError(f"{path.name} is empty.")
+    header = _header(rows, path.name)
     names, values = [], []
     for number, row in enumerate(rows, start=2):
         names.append(row[0])
@@ -212,9 +238,19 @@ def _table(path: Path, delimiter: str) -> tuple[np.ndarray, np.ndarray, np.ndarr
     return np.array(columns), np.array(names), X
 
 
+def _header(rows: Iterator[list[str]], name: str) -> list[str]:
+    header = next(rows, None)
+    if header is None:
+        raise ValueError(f"{name} is empty.")
+    return header
+
+
 def _rectangle(values: list[np.ndarray], name: str) -> np.ndarray:
     lengths = {len(row) for row in values}
-    if len(lengths) != 1:
-        found = f"of {min(lengths)} to {max(lengths)} numbers" if lengths else "none at all"
-        raise ValueError(f"{name}: its rows differ in length, {found}; it may be cut short.")
+    if not lengths:
+        raise ValueError(f"{name} has nothing below its first line; it may be cut short.")
+    if len(lengths) > 1:
+        raise ValueError(
+            f"{name}: its rows differ in length, of {min(lengths)} to {max(lengths)} numbers; it may be cut short."
+        )
     return np.vstack(values)

@@ -1,5 +1,9 @@
 """The paper's nine data sets, and public sets that stand in for some of them: what they are and how to load them."""
 
+import csv
+import gzip
+import tarfile
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +27,11 @@ from nanfold.datasets.parsers import (
 
 GEO = "https://ftp.ncbi.nlm.nih.gov/geo/series"
 MANUAL = "https://s3.amazonaws.com/scrnaseq-public-datasets/manual-data"
+# What parsers, and the libraries that they read with, say of files that are not as they should be.
+DAMAGE = (
+    *(ValueError, KeyError, IndexError, EOFError),
+    *(csv.Error, gzip.BadGzipFile, tarfile.TarError, zlib.error),
+)
 # The seed with which a set's samples are drawn, so that everyone has the same.
 SAMPLE_SEED = 0
 
@@ -163,7 +172,7 @@ SPECS = {
             "deng231",
             "Deng, 231 cells",
             True,
-            ("deng231_allelic_total",),
+            ("deng231_allelic_total", "deng231"),
             values="linear",
             of_paper=False,
             part_of="deng",
@@ -195,9 +204,9 @@ def load(
     ----------
     name : "pollen", "deng", "treutlein", "koh", "usoskin", "kumar", "olivetti", "fashion", "wine", or a stand-in:
         "pollen_simlr249", "deng231", "yan90", "cellbench"
-    data_dir : a folder that holds the set as NAME.npz (X, labels, features, samples), as NAME_X.npz (a scipy CSR
-        array) with NAME_labels.npy beside it, or as NAME.h5ad; nothing is downloaded then. None downloads it from its
-        original source, once, into the cache.
+    data_dir : a folder that holds the set as NAME.npz (X, labels, features, samples, and what the values are), as
+        NAME_X.npz (a scipy CSR array) with NAME_labels.npy beside it, or as NAME.h5ad; nothing is downloaded then. None
+        downloads it from its original source, once, into the cache.
     cache_dir : where downloads are kept; None for NANFOLD_CACHE, or nanfold in the user's cache folder
     progress : called with a file's name, the bytes that have come, and their total where it is known; None for silence
 
@@ -225,9 +234,16 @@ def found_in(data_dir: str | Path) -> list[str]:
     return [name for name, spec in SPECS.items() if folders.find(folder, spec.files) or name == "wine"]
 
 
-def _from_folder(spec: Spec, folder: Path) -> Dataset:
+def check_folder(data_dir: str | Path) -> Path:
+    """The folder, or one sentence."""
+    folder = Path(data_dir)
     if not folder.is_dir():
         raise ValueError(f"{folder} is not a folder.")
+    return folder
+
+
+def _from_folder(spec: Spec, folder: Path) -> Dataset:
+    check_folder(folder)
     path = folders.find(folder, spec.files)
     if path is not None:
         values = spec.values if spec.expression else "complete"
@@ -257,11 +273,24 @@ def _from_source(
         cache.fetch(source, progress)
     try:
         data = spec.parse(cache.raw, spec.sources)
-    except (EOFError, KeyError, IndexError, UnicodeDecodeError) as error:
-        names = ", ".join(source.name for source in spec.sources) or spec.name
-        raise ValueError(f"{names} in {cache.raw} is not what {spec.title} was published as: {error}.") from error
+    except DAMAGE as error:
+        raise ValueError(_damaged(spec, cache.raw, error)) from error
     cache.keep(data)
     return data
+
+
+def _damaged(spec: Spec, raw: Path, error: Exception) -> str:
+    """What is wrong with files that were downloaded, or put there, and how to come by others."""
+    reason = " ".join(str(error).split()).rstrip(".") or f"it ends too early ({type(error).__name__})"
+    if not spec.sources:
+        return f"{spec.title} cannot be made of what was downloaded to {raw}: {reason}."
+    names = " and ".join(source.name for source in spec.sources)
+    what, it = ("is", "it") if len(spec.sources) == 1 else ("are", "them")
+    if spec.by_hand is None:
+        remedy = f"delete {it}, with the .sha256 beside {it}, to have {it} downloaded again"
+    else:
+        remedy = f"export {it} again"
+    return f"{names} in {raw} {what} not what {spec.title} was published as: {reason}; {remedy}."
 
 
 def shape_of(data: Dataset) -> tuple[int, int, int]:
