@@ -401,9 +401,12 @@ def test_warns_of_raw_counts_of_different_depth():
         ({"n_clusters": 9}, "n_clusters=9 needs at least as many cells, and X has 8"),
         ({"methods": ("kmeans", "dbscan")}, "methods must be among 'kmeans', 'spectral'"),
         ({"methods": ()}, "methods must be among"),
+        ({"methods": None}, "methods must be among 'kmeans', 'spectral'; it is None"),
         ({"rule": "hard"}, "rule must be one of 'contrast', 'soft', 'vote'; it is 'hard'"),
         ({"threshold": 1.0}, "threshold must be at least 0 and below 1; it is 1.0"),
+        ({"threshold": "most"}, "threshold must be at least 0 and below 1; it is 'most'"),
         ({"votes": -0.1}, "votes must be at least 0 and below 1"),
+        ({"votes": None}, "votes must be at least 0 and below 1; it is None"),
         ({"n_components": 0}, "n_components must be a whole number of at least 1"),
         ({"n_neighbors": 1.5}, "n_neighbors must be a whole number"),
         ({"max_dense": 10}, "max_dense must be a whole number of at least 100"),
@@ -423,11 +426,30 @@ def test_refuses_wrong_settings(settings, message):
         (["a"] * 7 + [None], "label of cell 7 is missing in clustering 0"),
         (np.array([[0.0, 0.0]] * 7 + [[0.0, np.nan]]), "label of cell 7 is missing in clustering 1"),
         (pd.array(["a"] * 7 + [None], dtype="string"), "label of cell 7 is missing"),
+        (["a"] * 7 + [np.nan], "label of cell 7 is missing in clustering 0"),
+        ([("a", 1.0)] * 7 + [("b", np.nan)], "label of cell 7 is missing in clustering 1"),
     ],
 )
 def test_refuses_wrong_labels(labels, message):
     with pytest.raises(ValueError, match=message):
         Dropouts().fit(counts(13, 8, 5), labels)
+
+
+@pytest.mark.parametrize("methods", ["kmeans", "spectral"])
+def test_refuses_cells_that_are_all_equal(methods):
+    X = np.repeat(np.log1p(counts(14, 2, 30)[:1]), 12, axis=0)
+    with pytest.raises(ValueError, match="All cells are equal, so there are no clusters to find"):
+        Dropouts(n_clusters=3, methods=methods).fit(without_empty_genes(X))
+
+
+def test_clusters_without_cells_do_not_count(monkeypatch):
+    """Mini-batches leave such clusters; new cells must not be given to them, nor shares of zeros be 0 / 0."""
+    X, truth = groups_of_cells(15)
+    X = without_empty_genes(X)
+    monkeypatch.setattr("nanfold._clusterings.kmeans_labels", lambda scores, k, *others: 2 * truth)
+    fitted = Dropouts(n_clusters=6, methods="kmeans").fit(X)
+    np.testing.assert_array_equal(fitted.labels_[:, 0], truth)
+    assert dense_weights(X, fitted.predict(X)).tolist() == dense_weights(X, fitted.mask_).tolist()
 
 
 def test_refuses_cells_that_are_all_repeated():

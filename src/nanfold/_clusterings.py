@@ -11,7 +11,7 @@ from nanfold._cells import ChunkedCells, cluster_sums
 from nanfold._threads import even_blocks
 from nanfold.gram import UnbiasedGram
 from nanfold.observation import Homogeneous
-from nanfold.observed import CountsObserved, StructuredMask
+from nanfold.observed import CountsObserved, Observed, StructuredMask
 from nanfold.observed.contract import PANEL_VALUES
 from nanfold.spectrum import eigenpairs, krylov_eigenpairs
 
@@ -21,6 +21,8 @@ COMPONENT_TOLERANCE = 0.03
 # Residuals of the spectral embedding, whose eigenvalues lie in [-1, 1].
 EMBEDDING_TOLERANCE = 1e-5
 N_STARTS = 10
+# Cells whose variance is below this share of their squares are equal up to rounding.
+SMALLEST_VARIANCE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,7 @@ def cell_space(X: sparse.csr_array | ChunkedCells, n_components: int | None, rng
         return _space_of_chunks(X, p, rng)
     nothing_missing = StructuredMask(np.zeros(n, dtype=np.int64), np.ones((1, d), dtype=np.float32))
     Y = CountsObserved(X, nothing_missing, None)
+    _refuse_equal(Y)
     pairs = krylov_eigenpairs(lambda V: Y.matmul(Y.rmatmul(V)), n, p, tol=COMPONENT_TOLERANCE, rng=rng)
     scores = pairs.vectors * np.sqrt(np.maximum(pairs.values, 0.0))
     rest = np.maximum(Y.row_squares - np.einsum("ip,ip->i", scores, scores), 0.0)
@@ -66,10 +69,16 @@ def cell_space(X: sparse.csr_array | ChunkedCells, n_components: int | None, rng
 def _space_of_chunks(X: ChunkedCells, p: int, rng: np.random.Generator) -> CellSpace:
     """The same by the solver that reads the data once a step."""
     observed = X.observed()
+    _refuse_equal(observed)
     gram = UnbiasedGram(observed, Homogeneous().fit(observed))
     pairs = eigenpairs(gram, p, tol=COMPONENT_TOLERANCE, rng=rng)
     scores = pairs.vectors * np.sqrt(np.maximum(pairs.values * X.shape[1], 0.0))
     return CellSpace(scores, np.maximum(observed.row_squares - np.einsum("ip,ip->i", scores, scores), 0.0))
+
+
+def _refuse_equal(Y: Observed) -> None:
+    if Y.row_squares.sum() <= SMALLEST_VARIANCE * len(Y.row_squares) * (Y.mean @ Y.mean):
+        raise ValueError("All cells are equal, so there are no clusters to find; give labels, or other cells.")
 
 
 def kmeans_labels(scores: np.ndarray, k: int, large: bool, random_state: np.random.RandomState) -> np.ndarray:
@@ -129,7 +138,8 @@ def cluster_cells(
             cells = np.arange(n) if n <= max_dense else np.sort(rng.choice(n, max_dense, replace=False))
             U = spectral_embedding(space.squared_distances(cells), n_neighbors, max(n_clusters), rng)
             columns += [_spread(kmeans_labels(U[:, :k], k, False, random_state), cells, space) for k in n_clusters]
-    return np.stack(columns, axis=1).astype(np.int64)
+    # Mini-batches, and repeated cells, can leave clusters without any cell: the others are numbered without gaps.
+    return np.stack([np.unique(labels, return_inverse=True)[1] for labels in columns], axis=1).astype(np.int64)
 
 
 def _spread(labels: np.ndarray, cells: np.ndarray, space: CellSpace) -> np.ndarray:

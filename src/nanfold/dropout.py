@@ -1,6 +1,7 @@
 """Which zeros of single-cell counts are dropouts, that is holes, and which are true zeros."""
 
 import warnings
+from collections.abc import Iterable
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +14,7 @@ from nanfold._cells import ChunkedCells
 from nanfold._clusterings import ClusterSummaries, cluster_cells
 from nanfold._threads import even_blocks
 from nanfold.observed import StructuredMask, is_dask
-from nanfold.observed.checks import checked_values, refuse_type
+from nanfold.observed.checks import checked_values, is_missing, refuse_type
 from nanfold.observed.contract import PANEL_VALUES
 
 METHODS = ("kmeans", "spectral")
@@ -167,7 +168,8 @@ class Dropouts(BaseEstimator):
 
     def _checked_parameters(self) -> tuple[tuple[int, ...], tuple[str, ...]]:
         n_clusters = tuple(np.atleast_1d(self.n_clusters).tolist())
-        methods = (self.methods,) if isinstance(self.methods, str) else tuple(self.methods)
+        several = isinstance(self.methods, Iterable) and not isinstance(self.methods, str)
+        methods = tuple(self.methods) if several else (self.methods,)
         if not n_clusters or any(isinstance(k, bool) or not isinstance(k, int) or k < 2 for k in n_clusters):
             raise ValueError(f"n_clusters must be whole numbers from 2 on; it is {self.n_clusters!r}.")
         if not methods or any(method not in METHODS for method in methods):
@@ -175,8 +177,9 @@ class Dropouts(BaseEstimator):
         if self.rule not in RULES:
             raise ValueError(f"rule must be one of {', '.join(map(repr, RULES))}; it is {self.rule!r}.")
         for name in ("threshold", "votes"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 0 and below 1; it is {getattr(self, name)!r}.")
+            value = getattr(self, name)
+            if not isinstance(value, int | float | np.number) or not 0 <= value < 1:
+                raise ValueError(f"{name} must be at least 0 and below 1; it is {value!r}.")
         for name, least in (("n_components", 1), ("n_neighbors", 1), ("max_dense", 100)):
             value = getattr(self, name)
             if value is None and name == "n_components":
@@ -232,7 +235,8 @@ def _refuse_empty_cells(nonzeros: np.ndarray) -> None:
 
 def _numbered(labels: Any, n: int) -> np.ndarray:
     """Clusterings of any type as an array of cells x clusterings, each numbered from 0 in the order of appearance."""
-    labels = np.asarray(labels)
+    # NumPy would make strings of all that a list holds beside strings, and "nan" of NaN.
+    labels = np.asarray(labels, dtype=object if isinstance(labels, list | tuple) else None)
     table = labels[:, None] if labels.ndim == 1 else labels
     if table.ndim != 2 or len(table) != n or not table.shape[1]:
         raise ValueError(
@@ -243,7 +247,7 @@ def _numbered(labels: Any, n: int) -> np.ndarray:
     for c, column in enumerate(table.T.tolist()):
         numbers: dict[Any, int] = {}
         for i, name in enumerate(column):
-            if name is None or type(name).__name__ in ("NAType", "NaTType") or name != name:
+            if is_missing(name):
                 raise ValueError(f"The label of cell {i} is missing in clustering {c}; give every cell a label.")
             out[i, c] = numbers.setdefault(name, len(numbers))
     return out

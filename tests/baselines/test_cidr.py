@@ -432,6 +432,7 @@ class TestBadInput:
         ("options", "message"),
         [
             ({"tag_type": "tpm"}, "tag_type must be 'raw' or 'cpm'; it is 'tpm'"),
+            ({"cutoff": "half"}, "cutoff must lie between 0 and 1; it is 'half'"),
             ({"cutoff": 1.0}, "cutoff must lie between 0 and 1; it is 1.0"),
             ({"n_clusters": 61}, "n_clusters must be None or an int from 1 to the 60 cells; it is 61"),
             ({"n_clusters": 0}, "n_clusters must be"),

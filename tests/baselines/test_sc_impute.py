@@ -578,6 +578,7 @@ class TestBadInput:
             ({"labels": [0, 1]}, r"labels must hold one value for each of the 60 cells; its shape is \(2,\)"),
             ({"labels": [None] + [1] * 59}, "labels are missing for cells 0: leave"),
             ({"labels": [np.nan] * 2 + [1.0] * 58}, "labels are missing for cells 0, 1: leave"),
+            ({"labels": [np.nan] * 2 + ["a"] * 58}, "labels are missing for cells 0, 1: leave"),
             ({"labels": ["a"] * 2 + ["b"] * 58}, "Class a has 2 cells and scImpute needs at least 3"),
             ({"clusters": [0, 1]}, "clusters must hold one value for each of the 60 cells"),
             ({"clusters": [0.5] * 60}, "clusters must be integers from 0 on"),
@@ -599,9 +600,14 @@ class TestBadInput:
             ({"n_clusters": 61}, "n_clusters must be None or an int from 1 to the 60 cells; it is 61"),
             ({"n_clusters": 1.5}, "n_clusters must be None or an int"),
             ({"n_clusters": 50}, "are too few for 50 clusters: give a smaller n_clusters"),
+            ({"drop_threshold": None}, "drop_threshold must lie between 0 and 1; it is None"),
             ({"drop_threshold": 1}, "drop_threshold must lie between 0 and 1; it is 1"),
         ],
     )
     def test_options(self, counts, options, message):
         with pytest.raises(ValueError, match=message):
             ScImpute(**options).fit(counts.X)
+
+    def test_cells_that_are_all_equal(self, counts):
+        with pytest.raises(ValueError, match="All cells are equal, so there are no clusters to find: leave n_clusters"):
+            ScImpute(n_clusters=2, random_state=0).fit(np.repeat(counts.X[:1], 20, axis=0))

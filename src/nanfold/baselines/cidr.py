@@ -122,7 +122,7 @@ class CIDR(ClusterMixin, BaseEstimator):
     def _check_options(self, n_cells: int) -> None:
         if self.tag_type not in ("raw", "cpm"):
             raise ValueError(f"tag_type must be 'raw' or 'cpm'; it is {self.tag_type!r}.")
-        if not 0 < self.cutoff < 1:
+        if not isinstance(self.cutoff, int | float | np.number) or not 0 < self.cutoff < 1:
             raise ValueError(f"cutoff must lie between 0 and 1; it is {self.cutoff!r}.")
         for name in ("n_clusters", "n_components"):
             value = getattr(self, name)

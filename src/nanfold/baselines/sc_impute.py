@@ -15,6 +15,7 @@ from nanfold.baselines._counts import dense_counts, name_some
 from nanfold.baselines._impute_cells import impute_group
 from nanfold.baselines._kernel_spectral import spectral_clusters
 from nanfold.baselines._mixture import ZERO
+from nanfold.observed.checks import is_missing
 
 RANDOMISE_FROM = 5000
 RANDOMISE_CLASS_FROM = 1000
@@ -84,7 +85,7 @@ class ScImpute(BaseEstimator):
         if gene_lengths is not None:
             lengths = _check_lengths(gene_lengths, X.shape[1])
             X = X * lengths
-        if not 0 < self.drop_threshold < 1:
+        if not isinstance(self.drop_threshold, int | float | np.number) or not 0 < self.drop_threshold < 1:
             raise ValueError(f"drop_threshold must lie between 0 and 1; it is {self.drop_threshold!r}.")
         totals = X.sum(axis=1)
         # A cell without counts stays 0 whatever it is divided by.
@@ -113,6 +114,8 @@ class ScImpute(BaseEstimator):
         scores = component_scores(y[:, genes], n_clusters, RANDOMISE_FROM, random_state)
         D = distances(scores)
         if clusters is None and n_clusters > 1:
+            if not np.ptp(y, axis=0).any():
+                raise ValueError("All cells are equal, so there are no clusters to find: leave n_clusters out.")
             self.labels_[far_cells(D)] = -1
             inside = np.flatnonzero(self.labels_ == 0)
             self.labels_[inside] = spectral_clusters(scores[inside], n_clusters, random_state)
@@ -158,8 +161,10 @@ def _check_length(values: Any, name: str, n: int, of: str) -> np.ndarray:
 
 
 def _check_labels(labels: Any, n_cells: int) -> tuple[np.ndarray, np.ndarray]:
+    # Looked for before NumPy would make "nan" of a NaN among strings.
+    given = labels if isinstance(labels, list | tuple) else np.ravel(labels)
+    unknown = np.flatnonzero([is_missing(label) for label in given])
     labels = _check_length(labels, "labels", n_cells, "cells")
-    unknown = np.flatnonzero([label is None or label != label for label in labels])
     if len(unknown):
         raise ValueError(f"labels are missing for cells {name_some(unknown)}: leave these out, or do without labels.")
     classes, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)

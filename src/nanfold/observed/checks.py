@@ -178,8 +178,15 @@ def _refuse_text(X: Any) -> None:
                 )
 
 
-def _is_number(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
+    """Whether it stands for nothing: None, NaN, or what pandas has in their place."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, float | np.floating | np.datetime64) and bool(value != value)
+
+
+def _is_number(value: Any) -> bool:
+    if is_missing(value):
         return True
     if isinstance(value, complex | np.complexfloating):
         return True  # refused with all complex numbers
