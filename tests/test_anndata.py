@@ -461,6 +461,37 @@ def test_unknown_layers_genes_and_keys_are_refused():
         tl.pca(adata)
 
 
+@pytest.mark.parametrize(
+    ("call", "name", "estimator"),
+    [
+        (pp.dropouts, "pp.dropouts", "Dropouts"),
+        (pp.neighbors, "pp.neighbors", "PCA"),
+        (tl.pca, "tl.pca", "PCA"),
+        (tl.tsne, "tl.tsne", "TSNE"),
+        (tl.umap, "tl.umap", "UMAP"),
+        (tl.gplvm, "tl.gplvm", "GPLVM"),
+    ],
+)
+def test_settings_that_there_are_not(call, name, estimator):
+    message = rf"nanfold.{name} has no parameter 'n_pcs'; .* those of nanfold.{estimator}: n_\w+, .*random_state"
+    with pytest.raises(TypeError, match=message):
+        call(simulated(), n_pcs=5)
+
+
+def test_settings_that_cannot_be():
+    adata = simulated()
+    with pytest.raises(TypeError, match=r"tl.pca calls the number of components n_comps, as scanpy does"):
+        tl.pca(adata, n_components=5)
+    for n_comps in (0, 101, "most"):
+        with pytest.raises(ValueError, match=r"^n_comps(=| must be)"):
+            tl.pca(adata, n_comps)
+    with pytest.raises(ValueError, match="leave whiten out"):
+        pp.neighbors(adata, whiten=True)
+    for labels in ([], np.arange(100) % 3):
+        with pytest.raises(ValueError, match=r"labels must name one column of adata.obs, or several; it is"):
+            pp.dropouts(adata, labels=labels)
+
+
 def test_keys_of_others_are_not_overwritten_and_our_own_are():
     adata = simulated()
     with pytest.raises(ValueError, match=r"overwrite adata.obs\['type'\], which nanfold.pp.dropouts did not write"):
@@ -483,6 +514,12 @@ def test_keys_of_others_are_not_overwritten_and_our_own_are():
         tl.pca(adata, 4, key_added="again")
     assert adata.obsm["X_pca"].shape[1] == 3
     assert adata.varm["again"].shape == (120, 4)
+    adata.obsp["mine_connectivities"] = sparse.eye(100, format="csr")
+    with pytest.raises(ValueError, match=r"overwrite adata.obsp\['mine_connectivities'\]"):
+        pp.neighbors(adata, key_added="mine")
+    for key in ("", 3):
+        with pytest.raises(ValueError, match=f"key_added must be a string that is not empty; it is {key!r}"):
+            pp.dropouts(adata, key_added=key, **FEW)
     adata.obs["clusters"] = 1.5
     with pytest.raises(ValueError, match=r"overwrite adata.obs\['clusters'\]"):
         pp.dropouts(adata, key_added="clusters")
@@ -526,7 +563,7 @@ def test_embedding_draws_categories_numbers_and_genes():
     ax = pl.embedding(adata, "pca", "type")
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["missing", "type 0", "type 1", "type 2"]
     assert sum(len(drawn.get_offsets()) for drawn in ax.collections) == 100
-    several = pl.embedding(adata, "pca", ["depth", "gene3"], components=(3, 2), layer="counts")
+    several = pl.embedding(adata, "pca", np.array(["depth", "gene3"]), components=(3, 2), layer="counts")
     assert [place.get_title(loc="left") for place in several] == ["depth", "gene3"]
     assert several[0].get_xlabel() == "PC3"
     drawn = several[1].collections[0]
@@ -547,6 +584,37 @@ def test_embedding_draws_categories_numbers_and_genes():
     adata.obs["own"] = adata.obs_names
     with pytest.raises(ValueError, match="'own' has 100 categories"):
         pl.embedding(adata, "pca", "own")
+
+
+def test_embedding_shows_every_cell_and_every_name():
+    adata = simulated()
+    tl.pca(adata, 2)
+    adata.obs["place"] = ["_left", "right"] * 50
+    ax = pl.embedding(adata, "pca", "place")
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["_left", "right"]
+    adata.obs["ratio"] = np.where(np.arange(100) < 3, np.inf, np.arange(100.0))
+    grey, drawn = pl.embedding(adata, "pca", "ratio").collections[:2]
+    assert (len(grey.get_offsets()), len(drawn.get_offsets())) == (3, 97)
+    assert np.isfinite(drawn.get_array()).all()
+    adata.obs["whole"] = pd.array([None, *range(99)], dtype="Int64")
+    grey, drawn = pl.embedding(adata, "pca", "whole").collections[:2]
+    assert (len(grey.get_offsets()), len(drawn.get_offsets())) == (1, 99)
+
+
+def test_what_cannot_be_drawn():
+    adata = simulated()
+    tl.pca(adata, 2)
+    for components in (5, (1.5, 2), (1,)):
+        with pytest.raises(ValueError, match="must be two of the dimensions 1 to 2"):
+            pl.embedding(adata, "pca", components=components)
+    with pytest.raises(TypeError, match=r"color must be a column of adata.obs, a gene, or a sequence of such names"):
+        pl.embedding(adata, "pca", 3)
+    adata.var_names = ["gene0", *adata.var_names[:-1]]
+    with pytest.raises(ValueError, match=r"'gene0' is the name of several genes; call adata.var_names_make_unique"):
+        pl.embedding(adata, "pca", "gene0")
+    _, one = plt.subplots()
+    with pytest.raises(ValueError, match="axes must be two places to draw; there are 1"):
+        pl.missingness(adata, axes=one)
 
 
 def test_many_categories_differ_in_colour_or_shape():

@@ -1,5 +1,6 @@
 """What pp, tl and pl share: the matrix of an AnnData, the genes chosen, the mask of dropouts, and the keys written."""
 
+import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -179,14 +180,28 @@ def is_by(adata: Any, key: str, function: str) -> bool:
 
 
 def refuse_clash(adata: Any, key: str, function: str, **places: Any) -> None:
-    """Refuse to write `places`, key by container, over anything but what the same function wrote under `key`."""
+    """Refuse to write `places`, keys by container, over anything but what the same function wrote under `key`."""
+    if not isinstance(key, str) or not key:
+        raise ValueError(f"key_added must be a string that is not empty; it is {key!r}.")
     if is_by(adata, key, function):
         return
-    for name, place in {**places, "uns": key}.items():
-        if place in getattr(adata, name):
-            raise ValueError(
-                f"{key!r} as a key would overwrite adata.{name}[{place!r}], which nanfold.{function} did not write; "
-                "choose another key_added, or delete that first."
+    for name, keys in {**places, "uns": key}.items():
+        for place in (keys,) if isinstance(keys, str) else keys:
+            if place in getattr(adata, name):
+                raise ValueError(
+                    f"{key!r} as a key would overwrite adata.{name}[{place!r}], which nanfold.{function} did not "
+                    "write; choose another key_added, or delete that first."
+                )
+
+
+def check_settings(estimator: type[BaseEstimator], function: str, settings: dict[str, Any]) -> None:
+    """One sentence for a setting that the estimator behind a function has not."""
+    known = inspect.signature(estimator).parameters
+    for name in settings:
+        if name not in known:
+            raise TypeError(
+                f"nanfold.{function} has no parameter {name!r}; beside its own it takes those of "
+                f"nanfold.{estimator.__name__}: {', '.join(known)}."
             )
 
 

@@ -1,6 +1,6 @@
 """Pictures of an AnnData: its embeddings, and how much of it was observed."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -61,6 +61,8 @@ def embedding(
     """
     adata = checked(adata)
     points, label = _positions(adata, basis, components)
+    if not (color is None or isinstance(color, Collection)):
+        raise TypeError(f"color must be a column of adata.obs, a gene, or a sequence of such names; it is {color!r}.")
     if color is None or isinstance(color, str):
         ax = _figure(1)[0] if ax is None else ax
         return _draw(ax, points, label, _values(adata, color, layer), color, size, title, legend)
@@ -105,7 +107,7 @@ def missingness(
     data = select(adata, layer, mask_var, dropouts)
     observed = observe(data.X, data.mask)
     n, d = observed.shape
-    axes = _figure(2) if axes is None else list(axes)
+    axes = _figure(2) if axes is None else list(np.ravel(axes))
     if len(axes) != 2:
         raise ValueError(f"axes must be two places to draw; there are {len(axes)}.")
     cells, genes = {"observed": observed.row_counts / d}, {"observed": observed.column_counts / n}
@@ -144,7 +146,7 @@ def _positions(adata: Any, basis: str, components: tuple[int, int]) -> tuple[np.
         there = ", ".join(repr(name.removeprefix("X_")) for name in adata.obsm) or "none"
         raise ValueError(f"There is no embedding {basis!r} in adata.obsm, which has {there}.")
     points = np.asarray(adata.obsm[key])
-    if len(components) != 2 or not all(1 <= c <= points.shape[1] for c in components):
+    if np.shape(components) != (2,) or not all(c in range(1, points.shape[1] + 1) for c in components):
         raise ValueError(
             f"components={components!r} must be two of the dimensions 1 to {points.shape[1]} of {basis!r}."
         )
@@ -164,6 +166,8 @@ def _values(adata: Any, name: str | None, layer: str | None) -> Any:
         return adata.obs[name]
     if name not in adata.var_names:
         raise ValueError(f"color={name!r} is neither a column of adata.obs nor a gene.")
+    if np.sum(adata.var_names == name) > 1:
+        raise ValueError(f"color={name!r} is the name of several genes; call adata.var_names_make_unique() first.")
     if layer is not None and layer not in adata.layers:
         raise ValueError(f"There is no layer {layer!r} in adata.layers.")
     return pd.Series(adata.obs_vector(name, layer=layer), index=adata.obs_names)
@@ -188,13 +192,17 @@ def _draw(
     if values is None:
         ax.scatter(*points.T, color=COLOURS[0], **style)
     else:
-        missing = values.isna().to_numpy()
+        numbers = values.dtype.kind in "iuf"
+        if numbers:
+            values = values.to_numpy(dtype=np.float64, na_value=np.nan)
+        missing = ~np.isfinite(values) if numbers else values.isna().to_numpy()
+        drawn = {}
         if missing.any():
-            ax.scatter(*points[missing].T, color=FAINT, label="missing", **style)
-        if values.dtype.kind in "iuf":
-            _continuous(ax, points[~missing], values.to_numpy()[~missing], legend, style)
+            drawn["missing"] = ax.scatter(*points[missing].T, color=FAINT, **style)
+        if numbers:
+            _continuous(ax, points[~missing], values[~missing], legend, style)
         else:
-            _categories(ax, points, values, legend, style)
+            _categories(ax, points, values, drawn, legend, style)
     first, second = label.split("|")
     ax.set(xlabel=first, ylabel=second, xticks=[], yticks=[])
     ax.set_title(name or "" if title is None else title, fontsize=10, color=INK, loc="left")
@@ -212,7 +220,9 @@ def _continuous(ax: Any, points: np.ndarray, values: np.ndarray, legend: bool, s
         bar.ax.tick_params(labelsize=8)
 
 
-def _categories(ax: Any, points: np.ndarray, values: Any, legend: bool, style: dict[str, Any]) -> None:
+def _categories(
+    ax: Any, points: np.ndarray, values: Any, drawn: dict[str, Any], legend: bool, style: dict[str, Any]
+) -> None:
     values = values.astype("category").cat.remove_unused_categories()
     names = list(values.cat.categories)
     if len(names) > MOST_CATEGORIES:
@@ -221,13 +231,22 @@ def _categories(ax: Any, points: np.ndarray, values: Any, legend: bool, style: d
             "apart; choose a coarser column."
         )
     codes = values.cat.codes.to_numpy()
-    for code, name in enumerate(names):
+    places = []
+    for code in range(len(names)):
         colour, marker = COLOURS[code % len(COLOURS)], MARKERS[code // len(COLOURS)]
-        ax.scatter(*points[codes == code].T, color=colour, marker=marker, label=str(name), **style)
+        places.append(ax.scatter(*points[codes == code].T, color=colour, marker=marker, **style))
     if legend:
         columns = -(-(len(names) + 1) // 16)
+        # Said one by one, for a legend of what is labelled would leave out names with an underscore before them.
         shown = ax.legend(
-            loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=8, ncols=columns, handletextpad=0.2
+            [*drawn.values(), *places],
+            [*drawn, *map(str, names)],
+            loc="center left",
+            bbox_to_anchor=(1.0, 0.5),
+            frameon=False,
+            fontsize=8,
+            ncols=columns,
+            handletextpad=0.2,
         )
         for handle in shown.legend_handles:
             handle.set_sizes([28.0])

@@ -10,6 +10,7 @@ from sklearn.utils import check_random_state
 
 from nanfold._anndata import (
     DROPOUTS,
+    check_settings,
     chosen_genes,
     described,
     matrix,
@@ -85,6 +86,7 @@ def dropouts(
     adata = target(adata, copy)
     key = DROPOUTS if key_added is None else key_added
     refuse_clash(adata, key, "pp.dropouts", obs=key, varm=key)
+    check_settings(Dropouts, "pp.dropouts", settings)
     if values not in VALUES:
         raise ValueError(f"values must be one of {', '.join(map(repr, VALUES))}; it is {values!r}.")
     if labels is not None and mask_var is not None:
@@ -186,6 +188,10 @@ def _checked_kind(X: sparse.csr_array | ChunkedCells, layer: str | None, values:
 def _obs_columns(adata: Any, labels: Any) -> np.ndarray:
     """Columns of obs as cells x clusterings."""
     columns = [labels] if isinstance(labels, str) else list(labels)
+    if not columns or not all(isinstance(name, str) for name in columns):
+        raise ValueError(
+            f"labels must name one column of adata.obs, or several; it is {labels!r}. Put clusterings there first."
+        )
     for name in columns:
         if name not in adata.obs:
             raise ValueError(f"labels names {name!r}, which is not a column of adata.obs.")
@@ -264,7 +270,11 @@ def neighbors(
     key = "neighbors" if key_added is None else key_added
     prefix = "" if key_added is None else f"{key_added}_"
     if key_added is not None:
-        refuse_clash(adata, key, "pp.neighbors", obsp=f"{prefix}distances", obsm=f"X_{key}")
+        graphs = (f"{prefix}distances", f"{prefix}connectivities")
+        refuse_clash(adata, key, "pp.neighbors", obsp=graphs, obsm=f"X_{key}")
+    check_settings(PCA, "pp.neighbors", settings)
+    if settings.get("whiten"):
+        raise ValueError("Neighbours by whitened scores would not be those of the data; leave whiten out.")
     n = adata.n_obs
     if isinstance(n_neighbors, bool) or not isinstance(n_neighbors, int | np.integer) or not 2 <= n_neighbors <= n:
         raise ValueError(

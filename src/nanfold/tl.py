@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from nanfold._anndata import DROPOUTS, HIGHLY_VARIABLE, described, refuse_clash, select, target
+from nanfold._anndata import DROPOUTS, HIGHLY_VARIABLE, check_settings, described, refuse_clash, select, target
+from nanfold.components import check_n_components
 from nanfold.pca import PCA
 
 DEFAULT_COMPONENTS = 50
@@ -64,10 +65,15 @@ def pca(
     in_obsm, in_varm, in_uns = ("X_pca", "PCs", "pca") if key_added is None else (key_added,) * 3
     if key_added is not None:
         refuse_clash(adata, key_added, "tl.pca", obsm=key_added, varm=key_added)
+    if "n_components" in settings:
+        raise TypeError("nanfold.tl.pca calls the number of components n_comps, as scanpy does; give that.")
+    check_settings(PCA, "tl.pca", settings)
     data = select(adata, layer, mask_var, dropouts)
+    n, d = data.X.shape
+    check_n_components(n_comps, n, d, "n_comps")
     n_components, most = n_comps, None
     if n_comps is None:
-        most = max(1, min(DEFAULT_COMPONENTS, min(data.X.shape) - 1))
+        most = max(1, min(DEFAULT_COMPONENTS, min(n, d) - 1))
         n_components = "all" if adata.n_obs <= FEW_CELLS else most
     model = PCA(n_components, random_state=random_state, **settings)
     scores = model.fit_transform(data.X, mask=data.mask)[:, :most]
@@ -123,6 +129,7 @@ def tsne(
     """
     from nanfold.tsne import TSNE
 
+    check_settings(TSNE, "tl.tsne", settings)
     model = TSNE(n_components, random_state=random_state, **settings)
     return _embed(adata, model, "tsne", layer, mask_var, dropouts, key_added, copy, ("kl_divergence",))
 
@@ -161,6 +168,7 @@ def umap(
     """
     from nanfold.umap import UMAP
 
+    check_settings(UMAP, "tl.umap", settings)
     model = UMAP(n_components, random_state=random_state, **settings)
     return _embed(adata, model, "umap", layer, mask_var, dropouts, key_added, copy)
 
@@ -197,6 +205,7 @@ def gplvm(
     """
     from nanfold.gplvm import GPLVM
 
+    check_settings(GPLVM, "tl.gplvm", settings)
     model = GPLVM(n_components, random_state=random_state, **settings)
     found = ("log_likelihood", "noise_variance", "converged")
     return _embed(adata, model, "gplvm", layer, mask_var, dropouts, key_added, copy, found)
