@@ -249,7 +249,11 @@ BAD: dict[str, tuple[Callable[[], object], str]] = {
     "unknown solver for all components": (pca(table(), n_components=None, solver="qr"), "solver must be .* it is 'qr'"),
     "too large an assist": (pca(table(), assist=8), r"assist=8 must lie between 0 and .* = 7"),
     "unknown assist": (pca(table(), assist="much"), "assist must be a rank, 0 .* 'auto' or 'low-rank'; it is 'much'"),
-    "no products at all": (pca(table(40, 30), solver="krylov", max_iter=0), "max_iter=0 products cannot give 2 eigenp"),
+    "no products at all": (pca(table(40, 30), max_iter=0), "max_iter must be a whole number of at least 1; it is 0"),
+    "half a product": (pca(table(40, 30), max_iter=2.5), "max_iter must be a whole number of at least 1; it is 2.5"),
+    "a tolerance below zero": (pca(table(40, 30), tol=-1e-3), "tol must be a number of at least 0; it is -0.001"),
+    "a tolerance without end": (pca(table(40, 30), tol=np.inf), "tol must be a number of at least 0; it is inf"),
+    "a tolerance in words": (pca(table(40, 30), tol="low"), "tol must be a number of at least 0; it is 'low'"),
 }
 
 

@@ -112,7 +112,7 @@ def leading_components(
     """
     n, d = gram.shape[0], gram.n_features
     check_n_components(n_components, n, d)
-    check_solver(solver)
+    check_solver(solver, tol, max_iter)
     solve = functools.partial(eigenpairs, gram, solver=solver, tol=tol, max_iter=max_iter, rng=rng)
     if isinstance(n_components, int | np.integer):
         return _real(solve(int(n_components)), gram, int(n_components))

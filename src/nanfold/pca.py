@@ -16,7 +16,7 @@ from nanfold.least_squares import solve_columns, solve_rows
 from nanfold.likelihood import gaussian_log_likelihood
 from nanfold.observation import observation_model
 from nanfold.observed import Observed, apply_to_chunks, is_dask, observe
-from nanfold.spectrum import Eigenpairs
+from nanfold.spectrum import Eigenpairs, check_solver
 
 # Up to this many components the loadings are exact least squares; beyond, the k x k system of every feature, whose cost
 # grows with k^3, is replaced by its expectation.
@@ -158,10 +158,11 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _estimate(self, X: Any, mask: Any) -> Estimate:
         """Estimate the Gram matrix, and set what is known before it is decomposed."""
+        check_solver(self.solver, self.tol, self.max_iter)
+        check_diagonal(self.diagonal)
         observed = observe(X, mask, self.missing, center=bool(self.center), estimator=self)
         check_n_components(self.n_components, *observed.shape)
         check_assist(self.assist, *observed.shape)
-        check_diagonal(self.diagonal)
         self._masked_counts = observed.has_counts and mask is not None
         self.observation_ = observation_model(self.observation).fit(observed)
         plain = UnbiasedGram(observed, self.observation_)
@@ -267,14 +268,14 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def inverse_transform(self, X: Any) -> np.ndarray:
         """The low-rank reconstruction of complete rows from scores."""
         check_is_fitted(self)
-        if is_dask(X):
-            return apply_to_chunks(self.inverse_transform, X, None, self.n_features_in_)
-        scores = check_array(X, dtype=[np.float64, np.float32], input_name="X")
-        if scores.shape[1] != self.n_components_:
+        scores = X if is_dask(X) else check_array(X, dtype=[np.float64, np.float32], input_name="X")
+        if scores.ndim == 2 and scores.shape[1] != self.n_components_:
             raise ValueError(
                 f"X has {scores.shape[1]} scores a row, but this PCA has {self.n_components_} components; give what "
                 "transform returns."
             )
+        if is_dask(X):
+            return apply_to_chunks(self.inverse_transform, X, None, self.n_features_in_)
         if self.whiten:
             scores = scores * self._scale()
         return scores @ self.components_ + self.mean_

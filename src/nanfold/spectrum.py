@@ -1,6 +1,7 @@
 """Leading eigenpairs of a symmetric matrix: exactly, or by block Krylov from products alone."""
 
 from contextlib import nullcontext
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ def eigenpairs(
     max_iter : the most products with the matrix that the Krylov solver may spend, each with a block of vectors
     rng : where the Krylov solver's start comes from
     """
-    check_solver(solver)
+    check_solver(solver, tol, max_iter)
     if solver == "auto":
         solver = "exact" if prefers_exact(gram, k) else "krylov"
     if solver == "exact":
@@ -89,10 +90,14 @@ def _by_features(
     return Eigenpairs(values, vectors, relative_residuals(column_norms(errors), values), right.n_iter)
 
 
-def check_solver(solver: str) -> None:
-    """One sentence for a solver that there is not."""
+def check_solver(solver: Any, tol: Any = 0.0, max_iter: Any = 1) -> None:
+    """One sentence for a solver that there is not, or for one that could not tell when to stop."""
     if solver not in SOLVERS:
         raise ValueError(f"solver must be {', '.join(map(repr, SOLVERS[:-1]))} or {SOLVERS[-1]!r}; it is {solver!r}.")
+    if isinstance(tol, bool) or not isinstance(tol, Real) or not 0 <= float(tol) < np.inf:
+        raise ValueError(f"tol must be a number of at least 0; it is {tol!r}.")
+    if isinstance(max_iter, bool) or not isinstance(max_iter, Integral) or max_iter < 1:
+        raise ValueError(f"max_iter must be a whole number of at least 1; it is {max_iter!r}.")
 
 
 def prefers_exact(gram: Gram, k: int) -> bool:
