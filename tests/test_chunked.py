@@ -417,7 +417,10 @@ BAD = {
     "text": (_bad(DENSE.astype(str)), "holds no numbers"),
     "a mask of another shape": (_bad(DENSE, mask=np.ones((3, 40), bool)), r"mask has shape \(3, 40\)"),
     "a Dask mask of another shape": (_bad(DENSE, mask=da.ones((3, 40))), r"mask has shape \(3, 40\)"),
-    "a mask with its columns in chunks": (_bad(DENSE, mask=da.ones((120, 40), chunks=20)), "columns of The mask"),
+    "a mask with its columns in chunks": (
+        _bad(DENSE, mask=da.ones((120, 40), chunks=20)),
+        r"columns of mask are split into 2 chunks.*call mask\.rechunk",
+    ),
 }
 
 
@@ -433,6 +436,65 @@ def test_bad_input(name):
     with pytest.raises(ValueError, match=message) as caught:
         call()
     assert "\n" not in str(caught.value)
+
+
+def test_options_are_refused_before_anything_is_read():
+    def read(block):
+        raise AssertionError("it was read")
+
+    chunks = DENSE.map_blocks(read, meta=np.zeros((0, 0)))
+    with pytest.raises(ValueError, match="solver must be 'auto'"):
+        nf.PCA(2, solver="magic").fit(chunks)
+    with pytest.raises(ValueError, match="tol must be a number of at least 0; it is nan"):
+        nf.PCA(2, tol=np.nan).fit(chunks)
+
+
+def test_what_is_no_array_yet():
+    with pytest.raises(TypeError, match=r"X is a Dask Delayed, whose shape is not known; make it .*from_delayed\(X, "):
+        nf.PCA(2).fit(dask.delayed(np.eye)(4))
+
+
+def test_scores_of_another_width():
+    pca = nf.PCA(2, assist=0).fit(low_rank("dense")[0])
+    with pytest.raises(ValueError, match="X has 40 scores a row, but this PCA has 2 components"):
+        pca.inverse_transform(DENSE)
+
+
+class _Client:
+    """What we ask of a client of Dask: its workers, and to compute."""
+
+    def __init__(self, answers):
+        self.answers, self.asked = answers, 0
+
+    def run(self, function, *args):
+        self.asked += 1
+        return {address: answer or function(*args) for address, answer in self.answers.items()}
+
+    def get(self, graph, keys, **kwargs):
+        return dask.get(graph, keys)
+
+
+def test_workers_without_nanfold(monkeypatch):
+    """Dask itself would wait for them for ever."""
+    client = _Client({"tcp://one": None, "tcp://two": None})
+    with dask.config.set(scheduler=client.get):
+        pca = nf.PCA(2, assist=0).fit(DENSE)
+        pca.transform(DENSE).compute()
+    assert client.asked == 1
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    says = "Dask's worker tcp://two has no nanfold; install it, in the same version as here"
+    for call in (nf.PCA(2, assist=0).fit, pca.transform):
+        client = _Client({"tcp://one": "there", "tcp://two": None})
+        with dask.config.set(scheduler=client.get), pytest.raises(RuntimeError, match=says):
+            call(DENSE)
+
+
+def test_a_scheduler_without_nanfold():
+    def get(graph, keys, **kwargs):
+        raise RuntimeError("Error during deserialization\nof the graph") from ModuleNotFoundError("no", name="nanfold")
+
+    with dask.config.set(scheduler=get), pytest.raises(RuntimeError, match="Dask's scheduler has no nanfold; install"):
+        nf.PCA(2, assist=0).fit(DENSE)
 
 
 def test_tables_are_refused():

@@ -8,8 +8,10 @@ again, so that a worker that is lost costs its share of one pass and changes not
 """
 
 import dataclasses
+import importlib.util
 import itertools
 import sys
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Self
@@ -124,6 +126,7 @@ class RowBlocks:
         """A Dask array, not computed yet, of what `function` returns for every block: so many columns, None for 1-d."""
         import dask.array as da
 
+        _check_workers()
         parts = self._parts(function, by_row, shared, range(len(self._blocks)))
         tail = () if width is None else (width,)
         sizes = [stop - start for start, stop in self.places]
@@ -204,15 +207,41 @@ def compute(*values: Any) -> tuple:
     import dask
 
     try:
+        _check_workers()
         with _settings():
             return dask.compute(*values)
     except Exception as error:
+        if isinstance(error.__cause__, ModuleNotFoundError) and error.__cause__.name == "nanfold":
+            raise RuntimeError(_not_installed("Dask's scheduler")) from error
         if not _scheduler_is_gone(error):
             raise
         raise RuntimeError(
             "Dask's scheduler, or the client that the data were persisted by, is gone; connect a new Client, and make "
             "or read the Dask array again."
         ) from error
+
+
+# Clients whose workers were looked at.
+_checked: weakref.WeakSet = weakref.WeakSet()
+
+
+def _check_workers() -> None:
+    """One sentence for workers that do not have nanfold, from which Dask would wait for an answer for ever."""
+    from dask.base import get_scheduler
+
+    # The method of a client, where Dask works by one.
+    client = getattr(get_scheduler(), "__self__", None)
+    if client is None or not hasattr(client, "run") or client in _checked:
+        return
+    found = client.run(importlib.util.find_spec, "nanfold")
+    without = [address for address, spec in found.items() if spec is None]
+    if without:
+        raise RuntimeError(_not_installed(f"Dask's worker {without[0]}"))
+    _checked.add(client)
+
+
+def _not_installed(where: str) -> str:
+    return f"{where} has no nanfold; install it, in the same version as here, with the scheduler and all workers."
 
 
 @contextmanager
@@ -233,7 +262,12 @@ def _scheduler_is_gone(error: Exception) -> bool:
 
 
 def check_chunks(X: Any, name: str = "X") -> None:
-    """One sentence for a Dask collection that cannot be read by whole rows."""
+    """One sentence for a Dask collection that cannot be read by whole rows; `name` is its argument's."""
+    if type(X).__name__ == "Delayed":  # which has whatever attribute it is asked for
+        raise TypeError(
+            f"{name} is a Dask Delayed, whose shape is not known; make it an array by "
+            f"dask.array.from_delayed({name}, shape, dtype)."
+        )
     if not hasattr(X, "chunks"):
         remedy = f"give {name}.to_dask_array(lengths=True)" if hasattr(X, "to_dask_array") else "make it a Dask array"
         raise TypeError(f"{name} is a Dask {type(X).__name__}, which is read by neither rows nor columns; {remedy}.")

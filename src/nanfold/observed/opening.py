@@ -174,7 +174,7 @@ def _checked_mask(mask: Any, X: Any) -> Any:
     """None, a StructuredMask, an array, or the row blocks of a Dask array."""
     if not is_dask(mask):
         return checked_mask(mask, X.shape)
-    check_chunks(mask, "The mask")
+    check_chunks(mask, "mask")
     if tuple(mask.shape) != tuple(X.shape):
         raise ValueError(f"The mask has shape {mask.shape}, but X has shape {X.shape}; they must be the same.")
     return RowBlocks(mask.rechunk(X.chunks))
