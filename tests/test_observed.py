@@ -8,7 +8,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 from nanfold import _threads
+from nanfold._vectors import LINE, WIDTHS, panel
 from nanfold.observed import CountsObserved, DenseObserved, Observed, StructuredMask, UnstoredObserved, observe
+from nanfold.observed.stored import _pieces
 from storages import STORAGES, build
 
 
@@ -18,7 +20,7 @@ def blocks(request, monkeypatch):
     if request.param == "many blocks":
         for module in ("contract", "dense", "counts"):
             monkeypatch.setattr(f"nanfold.observed.{module}.PANEL_VALUES", 60)
-        monkeypatch.setattr("nanfold.observed.stored.TILE", 4)
+        monkeypatch.setattr("nanfold.observed.stored.TILE", 1)
         monkeypatch.setattr("nanfold.observed.stored.TILE_ENTRIES", 1)
         monkeypatch.setenv("NANFOLD_THREADS", "3")
     else:
@@ -126,6 +128,30 @@ def test_products_of_more_rows_than_a_block_and_of_unsorted_rows(blocks):
             Z, A = observed.normal_pass(V, U, scale, shift)
             assert_allclose(Z, scale[:, None] * (Y @ V) + shift[:, None] * U, atol=1e-10)
             assert_allclose(A, Y.T @ (scale[:, None] * Z), atol=1e-9)
+
+
+@pytest.mark.parametrize("missing", ["nan", "unstored"])
+def test_entries_that_lie_apart_in_memory(missing):
+    rng = np.random.default_rng(11)
+    X = sparse.random_array((30, 20), density=0.4, format="csr", rng=rng)
+    apart = X.copy()
+    apart.data, apart.indices = np.repeat(X.data, 2)[::2], np.repeat(X.indices, 2)[::2]
+    W, Q, ones = rng.standard_normal((20, 9)), rng.standard_normal((30, 9)), np.ones(30)
+    mine, plain = (observe(data, missing=missing).normal_pass(W, Q, ones, ones) for data in (apart, X))
+    assert_array_equal(np.vstack(mine), np.vstack(plain))
+
+
+@pytest.mark.parametrize("width", [1, 8, 9, 16, 17, 24, 25, 32, 33, 41, 50])
+def test_pieces_have_room_for_less_than_eight_more(width):
+    pieces = list(_pieces(width))
+    assert [column for columns, _ in pieces for column in range(width)[columns]] == list(range(width))
+    assert sum(len(lanes) for _, lanes in pieces) < width + 8
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_panels_start_with_a_line_of_the_cache(width):
+    panels = [panel(rows, width) for rows in (1, 3, 1000, 70_000)]
+    assert not any(made.any() or made.ctypes.data % LINE for made in panels)
 
 
 @pytest.mark.parametrize(

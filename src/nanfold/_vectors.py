@@ -2,11 +2,16 @@
 
 LLVM leaves an inner loop of a known small length as single operations, which is three times slower. Here the length is
 that of the tuple `lanes`, known when a kernel is compiled, and the operations are LLVM's own on whole vectors, which it
-spreads over whatever registers the processor has. Panels are float64 arrays whose rows are contiguous.
+spreads over whatever registers the processor has. Panels are float64 arrays as wide as a vector; those made by `panel`
+start where a line of the cache does, as a vector that lies in one line more than it needs takes half as long again.
+
+All arrays are contiguous, and indices are taken as they are: numba's own brackets ask of each whether it is negative
+and counts from the end, which takes longer than the arithmetic.
 """
 
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.datamodel import models
@@ -16,6 +21,15 @@ operation: Any = intrinsic
 
 # How long a vector may be; wider blocks of vectors are cut into pieces of these.
 WIDTHS = (8, 16, 32)
+# Bytes of a line of the cache.
+LINE = 64
+
+
+def panel(rows: int, width: int) -> np.ndarray:
+    """A panel of zeros."""
+    memory = np.zeros(rows * width + LINE // 8)
+    start = -memory.ctypes.data % LINE // 8
+    return memory[start : start + rows * width].reshape(rows, width)
 
 
 class Vector(types.Type):
@@ -36,11 +50,55 @@ def _vector(width: int) -> ir.VectorType:
     return ir.VectorType(ir.DoubleType(), width)
 
 
+def _element(context: Any, builder: Any, kind: Any, array: Any, place: Any) -> Any:
+    if kind.layout != "C":
+        raise TypeError(f"Vectors and their numbers are taken from contiguous arrays; this is {kind}.")
+    return builder.gep(context.make_array(kind)(context, builder, array).data, [place])
+
+
 def _address(context: Any, builder: Any, kind: Any, panel: Any, row: Any, width: int) -> Any:
-    array = context.make_array(kind)(context, builder, panel)
-    stride = cgutils.unpack_tuple(builder, array.strides)[0]
-    start = builder.ptrtoint(array.data, stride.type)
-    return builder.inttoptr(builder.add(start, builder.mul(row, stride)), _vector(width).as_pointer())
+    # The width is a constant, by which a shift multiplies.
+    place = builder.mul(row, ir.Constant(row.type, width))
+    return builder.bitcast(_element(context, builder, kind, panel, place), _vector(width).as_pointer())
+
+
+@operation
+def at(typing: Any, array: Any, place: Any) -> Any:
+    """array[place]."""
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.load(_element(context, builder, array, *args))
+
+    return array.dtype(array, types.intp), build
+
+
+@operation
+def cell(typing: Any, array: Any, row: Any, column: Any) -> Any:
+    """array[row, column]."""
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        contents = context.make_array(array)(context, builder, args[0])
+        length = cgutils.unpack_tuple(builder, contents.shape)[1]
+        place = builder.add(builder.mul(args[1], length), args[2])
+        return builder.load(_element(context, builder, array, args[0], place))
+
+    return array.dtype(array, types.intp, types.intp), build
+
+
+@operation
+def prefetch(typing: Any, array: Any, place: Any) -> Any:
+    """Have the line of the cache that array[place] is in brought near, without waiting for it."""
+
+    def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        number, byte = ir.IntType(32), ir.IntType(8).as_pointer()
+        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
+        # To be read, to the nearest cache, of data.
+        how = [ir.Constant(number, 0), ir.Constant(number, 3), ir.Constant(number, 1)]
+        builder.call(function, [builder.bitcast(_element(context, builder, array, *args), byte), *how])
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), build
 
 
 @operation

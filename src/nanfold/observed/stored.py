@@ -8,16 +8,20 @@ from scipy import sparse
 
 from nanfold import _passes
 from nanfold._threads import add_blocks, balanced_blocks, n_threads, run_blocks
-from nanfold._vectors import WIDTHS
+from nanfold._vectors import LINE, WIDTHS, panel
 
-# Columns of a tile: two panels of so many rows of 16 take a megabyte, about what a core has for itself.
-TILE = 4096
+# Columns of a tile: so many rows of a panel, of the widest vectors, take a quarter of a megabyte, which stays in what a
+# core has for itself while entries stream through it.
+TILE = 1024
 # Below this many entries in a tile, going from tile to tile costs a row more than it saves.
-TILE_ENTRIES = 64
+TILE_ENTRIES = 40
 
 
 class StoredEntries:
-    """The stored entries of a CSR array, centred or completed as ``nanfold._passes`` says; nothing is copied."""
+    """The stored entries of a CSR array, centred or completed as ``nanfold._passes`` says.
+
+    Nothing is copied, unless the entries are not contiguous.
+    """
 
     def __init__(
         self,
@@ -27,7 +31,10 @@ class StoredEntries:
         weights: np.ndarray | None = None,
     ) -> None:
         self.shape = X.shape
-        self._X, self._what = X, (mu, group, weights)
+        self._X = X
+        self._stored = tuple(
+            None if array is None else np.ascontiguousarray(array) for array in (X.indices, X.data, mu, group, weights)
+        )
         self._blocks = balanced_blocks(X.indptr, n_threads())
         self._cuts: np.ndarray | None = None
 
@@ -35,12 +42,12 @@ class StoredEntries:
     def _entries(self) -> tuple:
         if self._cuts is None:
             self._cuts = self._cut()
-        return self._cuts, self._X.indices, self._X.data, *self._what
+        return self._cuts, *self._stored
 
     def _cut(self) -> np.ndarray:
         n, d = self.shape
         tiles = min(-(-d // TILE), max(1, self._X.nnz // (n * TILE_ENTRIES))) if self._X.has_sorted_indices else 1
-        cuts = np.empty((n, tiles + 1), dtype=np.int64)
+        cuts = np.empty((n, tiles + 1), dtype=self._X.indptr.dtype)
         indptr, indices, width = self._X.indptr, self._X.indices, -(-d // tiles)
 
         def block(start: int, stop: int) -> None:
@@ -53,8 +60,8 @@ class StoredEntries:
         """The entries times V."""
         out = np.empty((self.shape[0], V.shape[1]))
         for columns, lanes in _pieces(V.shape[1]):
-            panel, piece = _widened(V, columns, lanes), _target(out, columns, lanes)
-            run_blocks(functools.partial(_passes.matmul, *self._entries, panel, piece, lanes), self._blocks)
+            W, piece = _lined(_widened(V, columns, lanes)), _target(out, columns, lanes)
+            run_blocks(functools.partial(_passes.matmul, *self._entries, W, piece, lanes), self._blocks)
             _settle(out, piece, columns)
         return out
 
@@ -73,8 +80,9 @@ class StoredEntries:
         Z, A = np.empty_like(Q), np.empty_like(W)
         for columns, lanes in _pieces(W.shape[1]):
             piece = _target(Z, columns, lanes)
-            panels = [None if panel is None else _widened(panel, columns, lanes) for panel in (W, offset, Q)]
-            kernel = functools.partial(_passes.normal_pass, *self._entries, *panels, scale, shift, piece)
+            own = [None if block is None else _widened(block, columns, lanes) for block in (offset, Q)]
+            near = _lined(_widened(W, columns, lanes))
+            kernel = functools.partial(_passes.normal_pass, *self._entries, near, *own, scale, shift, piece)
             added = self._added(kernel, lanes)
             _settle(Z, piece, columns)
             _settle(A, added, columns)
@@ -84,7 +92,7 @@ class StoredEntries:
         """What ``kernel(A, lanes, start, stop)`` adds to A, an A a thread, in the order of the blocks."""
 
         def block(start: int, stop: int) -> np.ndarray:
-            A = np.zeros((self.shape[1], len(lanes)))
+            A = panel(self.shape[1], len(lanes))
             kernel(A, lanes, start, stop)
             return A
 
@@ -92,20 +100,30 @@ class StoredEntries:
 
 
 def _pieces(width: int) -> Iterator[tuple[slice, tuple]]:
-    """Columns cut into the fewest pieces of widths that there are kernels for, the last with room to spare."""
+    """Columns cut into pieces of widths that there are kernels for, with room for less than eight more in the last."""
     start = 0
     while start < width:
-        lanes = next((lanes for lanes in WIDTHS if lanes >= width - start), WIDTHS[-1])
+        left = -(-(width - start) // WIDTHS[0]) * WIDTHS[0]
+        lanes = max(lanes for lanes in WIDTHS if lanes <= left)
         yield slice(start, min(start + lanes, width)), (0,) * lanes
         start += lanes
 
 
-def _widened(panel: np.ndarray, columns: slice, lanes: tuple) -> np.ndarray:
-    """Some columns of a panel, contiguous, with zeros to the full width."""
-    if panel.shape[1] == len(lanes):
-        return panel
-    out = np.zeros((len(panel), len(lanes)))
-    out[:, : columns.stop - columns.start] = panel[:, columns]
+def _widened(V: np.ndarray, columns: slice, lanes: tuple) -> np.ndarray:
+    """Some columns of a block, contiguous, with zeros to the full width."""
+    if V.shape[1] == len(lanes):
+        return V
+    out = panel(len(V), len(lanes))
+    out[:, : columns.stop - columns.start] = V[:, columns]
+    return out
+
+
+def _lined(V: np.ndarray) -> np.ndarray:
+    """What is read for every entry, from where a line of the cache starts: copied if it starts elsewhere."""
+    if V.ctypes.data % LINE == 0:
+        return V
+    out = panel(*V.shape)
+    out[:] = V
     return out
 
 
