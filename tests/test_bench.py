@@ -90,6 +90,26 @@ def test_equal_held_out_error():
     assert rows.equal_or_best(tried, fit(5.0, 0.5)) is tried[2]
 
 
+def test_growth_is_compared_with_what_is_wanted(tmp_path, monkeypatch, capsys):
+    """Of samples, features and stored entries; how components grow is shown, and nothing is wanted of it."""
+    curves = {"samples": [(5.0, 1.0), (10.0, 1.5), (20.0, 3.6)], "components": [(10.0, 1.0), (20.0, 4.0)]}
+    curves |= {"features": [(7.0, 1.0), (14.0, 2.0)], "stored share": [(0.1, 3.0), (0.2, 3.0)]}
+    monkeypatch.setattr(rows, "growth", lambda *_: curves)
+    assert cli.main(["bench", "--part", "growth", "--out", str(tmp_path / "out")]) == 0
+    table = capsys.readouterr().out
+    assert "| samples 10 to 20 | the time before | 3.60 s | 1.50 s | 2.40 | <= 2.10 |  |  |" in table
+    assert "| components | 10, 20 | 1.00, 4.00 | 4.00 |" in table
+    made = rows.growth_rows(curves)
+    assert [row.work for row in made] == [
+        "samples 5 to 10",
+        "samples 10 to 20",
+        "features 7 to 14",
+        "stored share 0.1 to 0.2",
+    ]
+    assert_allclose([row.ratio for row in made], [1.5, 2.4, 2.0, 1.0])
+    assert {row.wanted for row in made} == {2.1}
+
+
 def test_the_machine():
     """The bound grows with the vectors, and is that of the slower of the two."""
     X = sparse.csr_array(np.eye(4, dtype=np.float32))

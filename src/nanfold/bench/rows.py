@@ -1,5 +1,6 @@
 """The rows of the table: a piece of work, who did it in what time, and the ratio that is wanted."""
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -162,6 +163,19 @@ PARTS: dict[str, Callable[[Runner, Scale, int], list[Row]]] = {
     "ratings": ratings_rows,
 }
 COMPONENTS = {"counts": 50, "cells": 50, "ratings": 20}
+
+
+# What a doubling of samples, or of stored entries, may take times as long.
+DOUBLED = 2.1
+
+
+def growth_rows(curves: dict[str, list[tuple[float, float]]]) -> list[Row]:
+    """Each doubling of the data against the time before; with twice the features, twice as much is stored too."""
+    return [
+        Row(f"{name} {size:g} to {larger:g}", "the time before", longer, seconds, DOUBLED)
+        for name in ("samples", "features", "stored share")
+        for (size, seconds), (larger, longer) in itertools.pairwise(curves[name])
+    ]
 
 
 def growth(run: Runner, scale: Scale, doublings: int = 3) -> dict[str, list[tuple[float, float]]]:

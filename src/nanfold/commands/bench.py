@@ -41,6 +41,7 @@ def run(args: argparse.Namespace) -> int:
                 progress.update(done / len(parts))
                 if part == "growth":
                     curves = rows.growth(runner, rows.SCALES[args.scale])
+                    found += rows.growth_rows(curves)
                 else:
                     found += rows.PARTS[part](runner, rows.SCALES[args.scale], rows.COMPONENTS[part])
         described = machine.description()
