@@ -10,7 +10,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from nanfold.paper.protocol import Cell, Result
+from nanfold.paper.protocol import Batch, Cell, Result
+from nanfold.paper.real import RealSets
 from nanfold.paper.running import State, run
 from nanfold.paper.simulation import Simulation
 from nanfold.paper.store import Store
@@ -84,6 +85,19 @@ def test_other_jobs_of_the_folder_do_not_count(tmp_path, monkeypatch):
         one = [batch for batch in BATCHES if batch.repetition == 0]
         assert {result.cell.repetition for result in run(store, SOURCE, one)} == {0}
         assert len(store.results()) == 16
+
+
+def test_another_simulation_is_not_mixed_in(tmp_path, monkeypatch):
+    """Not even where it has no number of features in common."""
+    monkeypatch.setattr("nanfold.paper.running.run_batches", pretend)
+    other = Simulation(30, 6000)
+    assert not set(SOURCE.names) & set(other.names)
+    with Store(tmp_path) as store:
+        run(store, SOURCE, BATCHES)
+        with pytest.raises(ValueError, match=r"holds results of another simulated-.* name another --out, or delete"):
+            run(store, other, other.plan(["plain"], ["pca"], 1))
+        real = RealSets(fingerprints={"wine": "178 x 13"})
+        assert len(run(store, real, [Batch("wine", "plain", 0, ("pca",))])) == 1
 
 
 def start(out: Path) -> subprocess.Popen:

@@ -1,5 +1,6 @@
 """Do what is not done yet of a plan, keeping each result as soon as it is there."""
 
+import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -43,8 +44,7 @@ def run(
     """
     planned = {cell for batch in batches for cell in batch.cells}
     before = store.results()
-    names = dict.fromkeys(batch.data for batch in batches)
-    check_same_data(before, {name: source.fingerprint(name) for name in names}, store.folder)
+    check_same_data(before, _fingerprints(source, before, batches), store.folder)
     found = {result.cell: result for result in before if result.cell in planned and not (again and result.ari is None)}
     left = [batch for batch in (batch.without(found) for batch in batches) if batch.methods]
     started, begin = len(found), time.monotonic()
@@ -60,3 +60,12 @@ def run(
         found[result.cell] = result
         progress(state())
     return [found[cell] for cell in sorted(found)]
+
+
+def _fingerprints(source: Source, before: list[Result], batches: list[Batch]) -> dict[str, str]:
+    """Of all sets that the source knows, those that are not planned now among them: results of others do not mix."""
+    found = {}
+    for name in {batch.data for batch in batches} | {result.cell.data for result in before}:
+        with contextlib.suppress(KeyError):
+            found[name] = source.fingerprint(name)
+    return found
