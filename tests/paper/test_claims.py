@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from made_up import results
 
-from nanfold.paper import claims, figures
+from nanfold.paper import claims, figures, tables
 from nanfold.paper.protocol import METHODS, Cell, Result
 
 SIZES = (500, 1000, 2000, 3000)
@@ -105,6 +105,17 @@ def test_figures_are_drawn_in_every_format(drawn):
     linked = re.findall(r"\]\(images/([^)]+)\)", claims.page(everything))
     assert len(linked) == 3
     assert set(linked) <= names
+
+
+def test_nothing_is_cut_off_or_hidden_in_the_curves():
+    """Neither indices below zero nor what lies where a legend might."""
+    entries = tables.summarised(simulated((0.3, 0.2, 0.1, 0.1), plain=-0.1))
+    figure = figures.features(entries)
+    figure.draw_without_rendering()
+    (axes,), (legend,) = figure.axes, figure.legends
+    assert axes.get_ylim()[0] < -0.1
+    assert not legend.get_window_extent().overlaps(axes.get_window_extent())
+    assert legend.get_window_extent().x1 <= figure.bbox.x1
 
 
 def test_figures_are_the_same_every_time(drawn, tmp_path_factory):

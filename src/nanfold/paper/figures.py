@@ -74,7 +74,7 @@ def _drawings(results: dict[str, list[Result]]) -> Iterator[tuple[str, Callable[
 
 def features(entries: Entries) -> Figure:
     """The adjusted Rand index of PCA against the number of features, of each variant; means, and every draw."""
-    figure = Figure(figsize=(4.2, 2.9), layout="constrained")
+    figure = Figure(figsize=(5.2, 2.9), layout="constrained")
     axes = figure.subplots()
     sizes = sorted({size_of(data) for data, _, _ in entries})
     names = {size_of(data): data for data, _, _ in entries}
@@ -90,9 +90,13 @@ def features(entries: Entries) -> Figure:
         for size, entry in zip(sizes, found, strict=True):
             if entry is not None:
                 axes.scatter([size] * len(entry.aris), list(entry.aris.values()), s=6, color=colour, alpha=0.3, lw=0)
-    axes.set(xlabel="number of features", ylabel="adjusted Rand index", ylim=(0, 1.04), xticks=sizes)
+    least = min(
+        ari for (_, _, method), entry in entries.items() if method == "pca" for ari in (0.0, *entry.aris.values())
+    )
+    axes.set(xlabel="number of features", ylabel="adjusted Rand index", ylim=(1.1 * least, 1.04), xticks=sizes)
     axes.grid(axis="y", color=FAINT, linewidth=0.5)
-    axes.legend(fontsize=7, loc="lower right", frameon=False)
+    # Beside the curves, which may lie anywhere.
+    figure.legend(fontsize=7, loc="outside right center", frameon=False)
     return figure
 
 
