@@ -13,9 +13,10 @@ import pytest
 
 import nanfold
 from nanfold import commands
-from nanfold.cli import main
-from nanfold.commands import demo
+from nanfold.cli import Terminated, main
+from nanfold.commands import _progress, demo
 from nanfold.commands._output import OutputFolder
+from nanfold.commands._progress import Progress
 
 HEAVY = {"numpy", "scipy", "sklearn", "numba", "pandas", "matplotlib", "anndata", "umap", "openTSNE", "dask", "torch"}
 
@@ -126,6 +127,7 @@ def test_bad_usage(argv, says, capsys):
         (MemoryError(), 1, "ran out of memory"),
         (ZeroDivisionError("division by zero"), 1, "ZeroDivisionError: division by zero; --debug shows where."),
         (KeyboardInterrupt(), 130, "interrupted."),
+        (Terminated(), 143, "terminated."),
     ],
 )
 def test_how_a_command_ends(error, code, says, monkeypatch, capsys):
@@ -161,25 +163,63 @@ sys.exit(cli.main(["demo"]))
     process.stderr.close()
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
-def test_interrupted_it_leaves_nothing(tmp_path):
-    code = """
+@pytest.mark.skipif(sys.platform == "win32", reason="sends signals")
+@pytest.mark.parametrize(
+    ("number", "code", "says"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")]
+)
+def test_ended_it_leaves_nothing(tmp_path, number, code, says):
+    program = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever we were started with
+signal.signal(signal.SIGTERM, signal.SIG_DFL)
 from nanfold.cli import main
 import nanfold.demo.pictures
 sys.exit(main(["demo", "--draws", "1000000", "--samples", "30", "--features", "60", "--out", sys.argv[1]]))
 """
     process = subprocess.Popen(
-        [sys.executable, "-c", code, str(tmp_path / "out")], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", program, str(tmp_path / "out")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     until = time.monotonic() + 60
     while not any(tmp_path.iterdir()) and process.poll() is None and time.monotonic() < until:
         time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     out, error = process.communicate(timeout=60)
-    assert (process.returncode, out, error) == (130, "", "nanfold demo: interrupted.\n")
+    assert (process.returncode, out, error) == (code, "", f"nanfold demo: {says}.\n")
     assert not any(tmp_path.iterdir())
+
+
+def test_who_ignores_sigterm_or_handles_it_goes_on_doing_so(monkeypatch):
+    before = signal.getsignal(signal.SIGTERM)
+    seen = []
+    monkeypatch.setattr(demo, "run", lambda args: seen.append(signal.getsignal(signal.SIGTERM)) or 0)
+    try:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        assert main(["demo"]) == 0
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        assert main(["demo"]) == 0
+        assert seen[0] == signal.SIG_IGN
+        assert seen[1] not in (signal.SIG_IGN, signal.SIG_DFL)
+        assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.parametrize("columns", [10, 40, 60, 80, 200])
+def test_progress_stays_on_one_line_of_the_terminal(columns, monkeypatch):
+    bar = Progress("real")
+    assert bar.line(3.0, columns) == "real ... 3 s"[: columns - 1]
+    bar.update(0.5, "1000 of 2000 jobs, 12 failed, about 90 min left")
+    line = bar.line(5400.0, columns)
+    assert len(line) < columns
+    assert line.startswith(bar.what[: columns - 1])
+    if columns >= 80:
+        assert line.endswith(" 50% 5400 s")
+    assert ("[############............]" in line) == (columns == 200)
+    # Where standard error is no terminal there is a width all the same.
+    assert _progress._columns() >= 1
 
 
 def write(out: Path, *names: str, error: BaseException | type[BaseException] | None = None) -> None:

@@ -4,14 +4,17 @@ import argparse
 import importlib
 import io
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import NoReturn
 
 from nanfold import __version__
 from nanfold.commands import NAMES
 
-DONE, FAILED, REFUSED, INTERRUPTED = 0, 1, 2, 130
+DONE, FAILED, REFUSED, INTERRUPTED, TERMINATED = 0, 1, 2, 130, 143
 
 # What a command may need beyond the core, and the extra that brings it.
 EXTRAS = {
@@ -40,7 +43,7 @@ def build_parser() -> Parser:
     parser = Parser(
         prog="nanfold",
         description="Dimension reduction for data with holes, without filling them in.",
-        epilog="exit codes: 0 done, 1 failed, 2 bad usage or input, 130 interrupted",
+        epilog="exit codes: 0 done, 1 failed, 2 bad usage or input, 130 interrupted, 143 terminated",
     )
     parser.add_argument("--version", action="version", version=f"nanfold {__version__}")
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
@@ -57,7 +60,7 @@ def build_parser() -> Parser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; the exit code is 0 when done, 1 when it failed, 2 on bad usage or input, 130 on Ctrl-C."""
+    """Run one command; the exit code is 0 done, 1 failed, 2 bad usage or input, 130 on Ctrl-C, 143 on SIGTERM."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a file name need not be printable
@@ -67,14 +70,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.print_help(sys.stderr)
         return REFUSED
     try:
-        code = args.run(args)
+        with _ended_in_order():
+            code = args.run(args)
         sys.stdout.flush()
         return code
     except BrokenPipeError:
         # Whoever read our output has gone; keep the interpreter's last flush from failing too.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
-    except (Exception, KeyboardInterrupt) as error:
+    except (Exception, KeyboardInterrupt, Terminated) as error:
         if args.debug:
             importlib.import_module("traceback").print_exc()
         code, sentence = explain(error)
@@ -82,11 +86,35 @@ def main(argv: Sequence[str] | None = None) -> int:
         return code
 
 
+class Terminated(BaseException):
+    """SIGTERM came."""
+
+
+@contextmanager
+def _ended_in_order() -> Iterator[None]:
+    """SIGTERM ends a command as Ctrl-C does, by an exception, so that processes and temporary files go with it."""
+    in_main = threading.current_thread() is threading.main_thread()
+    if not in_main or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, _terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _terminate(number: int, frame: object) -> NoReturn:
+    raise Terminated
+
+
 def explain(error: BaseException) -> tuple[int, str]:
     """The exit code and the sentence for whatever ended a command."""
     message = " ".join(str(error).split())
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED, "interrupted."
+    if isinstance(error, Terminated):
+        return TERMINATED, "terminated."
     if isinstance(error, ModuleNotFoundError) and error.name in EXTRAS:
         return FAILED, f"needs {error.name}, which is not installed; pip install 'nanfold[{EXTRAS[error.name]}]'."
     if isinstance(error, OSError) and error.strerror and error.filename is not None:

@@ -244,5 +244,17 @@ def test_the_bar(monkeypatch, capsys):
     caches.draw_bar("data.bin", 10_000_000, 10_000_000)
     caches.draw_bar("data.bin", 5_000_000, None)
     shown = capsys.readouterr().err
-    assert f"data.bin [{'#' * 15}{'.' * 15}] 5.0 of 10.0 MB" in shown
+    assert f"data.bin [{'#' * 15}{'.' * 15}] 5.0 of 10.0 MB\r" in shown
     assert "10.0 of 10.0 MB\n" in shown
+    # Whatever is said after a download that broke off is written over its bar.
+    assert shown.endswith("5.0 MB\r")
+
+
+@pytest.mark.parametrize("columns", [70, 80, 200])
+def test_the_bar_stays_on_one_line_of_the_terminal(columns, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    caches.draw_bar("GSE67310_iN_data_log2FPKM_annotated.txt.gz", 12_300_000, 145_600_000)
+    line = capsys.readouterr().err.removesuffix("\r")
+    assert len(line) < max(columns, 72)
+    assert line.endswith("] 12.3 of 145.6 MB")

@@ -63,11 +63,12 @@ def test_processes_end_with_the_loop():
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="there are no masks of signals here")
-def test_an_interrupt_waits_until_a_process_is_started():
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_what_ends_us_waits_until_a_process_is_started(number):
     """Also where it reaches another thread, which the mask of the main one does not cover."""
-    before, steps, begun = signal.getsignal(signal.SIGINT), [], threading.Event()
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    sender = threading.Thread(target=lambda: begun.wait(10) and signal.raise_signal(signal.SIGINT))
+    before, steps, begun = signal.getsignal(number), [], threading.Event()
+    signal.signal(number, signal.default_int_handler)
+    sender = threading.Thread(target=lambda: begun.wait(10) and signal.raise_signal(number))
     sender.start()
 
     def start():
@@ -81,6 +82,6 @@ def test_an_interrupt_waits_until_a_process_is_started():
         with pytest.raises(KeyboardInterrupt):
             start()
         assert steps == ["started"]
-        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        assert signal.getsignal(number) is signal.default_int_handler
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(number, before)

@@ -1,5 +1,6 @@
 """How far something is, on the terminal, once it has taken longer than two seconds."""
 
+import os
 import sys
 import threading
 import time
@@ -46,7 +47,7 @@ class Progress:
         if self._done.wait(PATIENCE):
             return
         while True:
-            line = self.line(time.monotonic() - self._begin)
+            line = self.line(time.monotonic() - self._begin, _columns())
             sys.stderr.write("\r" + line.ljust(shown))
             sys.stderr.flush()
             shown = len(line)
@@ -55,9 +56,20 @@ class Progress:
         sys.stderr.write("\r" + " " * shown + "\r")
         sys.stderr.flush()
 
-    def line(self, seconds: float) -> str:
-        """The line after so many seconds."""
+    def line(self, seconds: float, columns: int = 80) -> str:
+        """The line after so many seconds, in less than so many columns: a longer one could not be wiped out."""
         if self.share is None:
-            return f"{self.what} ... {seconds:.0f} s"
-        full = round(WIDTH * min(max(self.share, 0.0), 1.0))
-        return f"{self.what} [{'#' * full}{'.' * (WIDTH - full)}] {self.share:4.0%} {seconds:.0f} s"
+            return f"{self.what} ... {seconds:.0f} s"[: columns - 1]
+        left, right = f"{self.what} ", f"{self.share:4.0%} {seconds:.0f} s"
+        width = min(WIDTH, columns - len(left) - len(right) - 4)
+        full = round(width * min(max(self.share, 0.0), 1.0))
+        bar = f"[{'#' * full}{'.' * (width - full)}] " if width > 0 else ""
+        return f"{left}{bar}{right}"[: columns - 1]
+
+
+def _columns() -> int:
+    """How wide the terminal is, which may be made narrower at any time."""
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns or 80
+    except (OSError, ValueError):
+        return 80

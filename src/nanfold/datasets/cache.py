@@ -3,6 +3,7 @@
 import hashlib
 import http.client
 import os
+import shutil
 import sys
 import time
 import urllib.error
@@ -137,9 +138,12 @@ def draw_bar(name: str, done: int, total: int | None) -> None:
     if not sys.stderr.isatty():
         return
     shown = f"{done / 1e6:.1f} MB" if total is None else f"{done / 1e6:.1f} of {total / 1e6:.1f} MB"
-    filled = 0 if not total else int(30 * done / total)
-    end = "\n" if total is not None and done >= total else ""
-    print(f"\r{name} [{'#' * filled}{'.' * (30 - filled)}] {shown}", end=end, file=sys.stderr, flush=True)
+    # A line longer than the terminal is wide would be drawn below and not over itself.
+    width = max(5, min(30, shutil.get_terminal_size().columns - len(name) - len(shown) - 5))
+    filled = 0 if not total else int(width * done / total)
+    # Back at the start of the line, whatever is said next is written over it.
+    end = "\n" if total is not None and done >= total else "\r"
+    print(f"{name} [{'#' * filled}{'.' * (width - filled)}] {shown}", end=end, file=sys.stderr, flush=True)
 
 
 class _PassingError(Exception):

@@ -32,7 +32,7 @@ class Source(Protocol):
         ...
 
     def fingerprint(self, name: str) -> str:
-        """What tells this set from another of the same name."""
+        """What tells this set from another of the same name; KeyError for a set that does not come from here."""
         ...
 
 
@@ -179,19 +179,22 @@ def _without_interrupts() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _postponed_interrupts() -> Iterator[None]:
-    """Ctrl-C comes at the end; the mask of signals alone keeps it from one thread, and others let it in."""
-    handler = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or handler is None:
+    """What ends us comes at the end; the mask of signals alone keeps it from one thread, and others let it in."""
+    if threading.current_thread() is not threading.main_thread():
         yield
         return
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    ours = {number: handler for number, handler in handlers.items() if callable(handler)}
     came: list[int] = []
-    signal.signal(signal.SIGINT, lambda number, frame: came.append(number))
+    for number in ours:
+        signal.signal(number, lambda number, frame: came.append(number))
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, handler)
+        for number, handler in ours.items():
+            signal.signal(number, handler)
         if came:
-            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(came[0])
 
 
 @contextlib.contextmanager
