@@ -61,6 +61,10 @@ def pca(X: object, mask: object = None, **options: object) -> Callable[[], objec
     return lambda: nf.PCA(**{"n_components": 2, "random_state": 0} | options).fit(X, mask=mask)
 
 
+def dropouts(X: object) -> nf.Dropouts:
+    return nf.Dropouts().fit(X, np.arange(len(X)) % 3)
+
+
 # Each kind of bad input, and what its sentence must say: where it is, and what to do.
 BAD: dict[str, tuple[Callable[[], object], str]] = {
     "row of NaN": (pca(put(np.nan, 3)), r"^Row 3 of X has no observed entry; drop it first\.$"),
@@ -156,6 +160,16 @@ BAD: dict[str, tuple[Callable[[], object], str]] = {
     "structured mask of another shape": (
         pca(stored(), StructuredMask(np.zeros(12, dtype=int), np.ones((1, 7)))),
         r"mask has shape \(12, 7\), but X has shape \(12, 8\)",
+    ),
+    "mask that is not fitted": (pca(np.eye(9), nf.Dropouts()), "The mask is a Dropouts that is not fitted; fit it to"),
+    "class for a mask": (pca(np.eye(9), nf.Dropouts), "The mask is a Dropouts that is not fitted; fit it to"),
+    "centred values under a mask of dropouts": (
+        lambda: pca(np.eye(9) - np.arange(9) / 9, dropouts(np.eye(9)))(),
+        r"X holds -0.111111 at row 0, column 1: after centring or scaling, zeros are no longer .* values from before",
+    ),
+    "sparse values below zero under a mask of dropouts": (
+        lambda: pca(sparse.csr_array(-2 * np.eye(9)), dropouts(np.eye(9)))(),
+        "X holds -2 at row 0, column 0: after centring or scaling",
     ),
     "mask without an observed entry": (
         pca(table(), np.zeros((12, 8), dtype=bool)),

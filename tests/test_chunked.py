@@ -263,6 +263,13 @@ class TestDropouts:
             with pytest.raises(ValueError, match=message):
                 nf.Dropouts((3,)).fit(in_chunks(wrong, (80, 70)))
 
+    def test_centred_values_are_refused(self):
+        X = np.log1p(counts_of_types()[0])
+        fitted = nf.Dropouts().fit(X, np.arange(150) % 3)
+        X[100, 7] = -1.0
+        with pytest.raises(ValueError, match=r"from row 80 on.*X holds -1 at row 20, column 7: after centring"):
+            nf.PCA(2).fit(in_chunks(X, (80, 70)), mask=fitted)
+
 
 @pytest.mark.filterwarnings("ignore:Writing zarr v2 data")
 class TestAnnData:

@@ -35,8 +35,11 @@ def checked_mask(mask: Any, shape: tuple[int, int]) -> Any:
     """The mask as a boolean or weight array, a sparse boolean array, or a StructuredMask, of the shape of X."""
     if mask is None:
         return None
-    if not isinstance(mask, StructuredMask) and hasattr(mask, "mask_"):
+    if is_fitted_mask(mask):
         mask = mask.mask_
+    elif hasattr(mask, "fit"):
+        name = mask.__name__ if isinstance(mask, type) else type(mask).__name__
+        raise ValueError(f"The mask is a {name} that is not fitted; fit it to the counts first.")
     if not isinstance(mask, StructuredMask) and not sparse.issparse(mask):
         mask = np.asarray(mask)
     if tuple(mask.shape) != tuple(shape):
@@ -50,6 +53,27 @@ def checked_mask(mask: Any, shape: tuple[int, int]) -> Any:
     if not np.any(mask.data if sparse.issparse(mask) else mask):
         raise ValueError("The mask has no observed entry: it is True (or above 0) where a value is known.")
     return mask
+
+
+def is_fitted_mask(mask: Any) -> bool:
+    """Whether it is something fitted to counts, such as ``Dropouts``, that has a mask of their zeros."""
+    return not isinstance(mask, StructuredMask) and hasattr(mask, "mask_")
+
+
+def refuse_negative(X: Any) -> None:
+    """Values whose zeros a mask of dropouts is about are never negative."""
+    stored = X.data if sparse.issparse(X) else X
+    if not np.any(stored < 0):
+        return
+    if sparse.issparse(X):
+        at = int(np.argmax(stored < 0))
+        i, s = int(np.searchsorted(X.indptr, at, side="right")) - 1, X.indices[at]
+    else:
+        i, s = np.argwhere(stored < 0)[0]
+    raise ValueError(
+        f"X holds {X[i, s]:.6g} at row {i}, column {s}: after centring or scaling, zeros are no longer those of the "
+        "counts that the mask of dropouts is about; give the values from before."
+    )
 
 
 def _checked_weights(mask: Any) -> Any:

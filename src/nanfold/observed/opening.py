@@ -15,7 +15,9 @@ from nanfold.observed.checks import (
     check_range,
     checked_mask,
     checked_values,
+    is_fitted_mask,
     largest_entry,
+    refuse_negative,
     refuse_type,
 )
 from nanfold.observed.chunked import Chunked, ChunkedCounts
@@ -33,12 +35,14 @@ class Opener:
     dtype, missing : of the whole
     structured : whether the mask is the group of each row, and weights that blocks share; else it is rows of a mask
     complete : whether counts are known to miss nothing, or something
+    never_negative : whether negative values are to be refused
     """
 
     dtype: np.dtype
     missing: str
     structured: bool
     complete: bool | None = None
+    never_negative: bool = False
 
     def open(self, chunk: Any, start: int, by_row: tuple, shared: tuple) -> Observed:
         """The storage of a chunk."""
@@ -50,7 +54,9 @@ class Opener:
         """A first look: whether the chunk is sparse, and its counts of rows; its counts and sums of columns."""
         refuse_kind(chunk, start)
         try:
-            checked_values(as_values(chunk, self.dtype), None, reset=False)
+            values = checked_values(as_values(chunk, self.dtype), None, reset=False)
+            if self.never_negative:
+                refuse_negative(values)
             if by_row and not self.structured:
                 by_row = (checked_mask(by_row[0], chunk.shape),)
             observed = self.open(chunk, start, by_row, shared)
@@ -73,7 +79,15 @@ def observe_chunks(
     if estimator is not None:
         validate_data(estimator, X, reset=reset, skip_check_array=True)
     dtype = np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
-    return observe_blocks(RowBlocks(X), _checked_mask(mask, X), missing, dtype, center=center, new_rows=not reset)
+    return observe_blocks(
+        RowBlocks(X),
+        _checked_mask(mask, X),
+        missing,
+        dtype,
+        center=center,
+        new_rows=not reset,
+        never_negative=is_fitted_mask(mask),
+    )
 
 
 def observe_blocks(
@@ -84,6 +98,7 @@ def observe_blocks(
     *,
     center: bool | np.ndarray = True,
     new_rows: bool = False,
+    never_negative: bool = False,
 ) -> Chunked:
     """Row blocks of values as a storage, after a look at all of them.
 
@@ -94,12 +109,13 @@ def observe_blocks(
     missing, center : as in ``observe``
     dtype : float64 or float32
     new_rows : whether columns that were not observed are let pass
+    never_negative : whether negative values are refused
     """
     n, d = raw.shape
     structured = isinstance(mask, StructuredMask)
     by_row = () if mask is None else (mask.groups if structured else mask,)
     weights = (mask.weights,) if structured else ()
-    opener = Opener(np.dtype(dtype), missing, structured)
+    opener = Opener(np.dtype(dtype), missing, structured, never_negative=never_negative)
     given = None if center is True else np.zeros(d) if center is False else np.asarray(center, dtype=np.float64)
     (kinds, row_counts), (column_counts, column_squares, sums) = raw.map_add(
         opener.survey, by_row, (np.zeros(d), *weights)

@@ -6,7 +6,15 @@ import numpy as np
 from scipy import sparse
 
 from nanfold.chunked import is_dask
-from nanfold.observed.checks import check_coverage, check_range, checked_mask, checked_values, largest_entry
+from nanfold.observed.checks import (
+    check_coverage,
+    check_range,
+    checked_mask,
+    checked_values,
+    is_fitted_mask,
+    largest_entry,
+    refuse_negative,
+)
 from nanfold.observed.contract import Observed
 from nanfold.observed.opening import observe_chunks
 from nanfold.observed.storing import store
@@ -50,6 +58,8 @@ def observe(
         )
     names = list(X.columns) if hasattr(X, "columns") else None
     X = checked_values(X, estimator, reset)
+    if is_fitted_mask(mask):
+        refuse_negative(X)
     mask = checked_mask(mask, X.shape)
     mean = None if center is True else np.zeros(X.shape[1]) if center is False else np.asarray(center, dtype=np.float64)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
