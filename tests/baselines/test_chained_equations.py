@@ -95,6 +95,12 @@ def test_says_when_it_has_not_settled():
         ChainedEquations(max_iter=1).fit(X)
 
 
+def test_no_rounds_leave_what_the_holes_hold_at_first():
+    _, X = low_rank(50, 6)
+    filled = ChainedEquations(max_iter=0).fit_transform(X)
+    np.testing.assert_allclose(filled, np.where(np.isnan(X), np.nanmean(X, axis=0), X))
+
+
 @pytest.mark.parametrize(
     ("settings", "X", "message"),
     [

@@ -158,6 +158,17 @@ def test_refuses_what_is_no_dissimilarity(wrong, message):
         embed_dissimilarity(wrong, nf.PCA(1), 10)
 
 
+@pytest.mark.parametrize("estimator", [nf.PCA(2), nf.TSNE(), nf.UMAP(), nf.GPLVM()], ids=lambda e: type(e).__name__)
+def test_no_diagonal_to_denoise(bent, estimator):
+    with pytest.raises(ValueError, match="diagonal='denoised' would take noise out of data, and a dissimilarity has"):
+        embed_dissimilarity(bent, estimator.set_params(diagonal="denoised"), D)
+
+
+def test_how_data_say_what_is_missing_does_not_matter(bent):
+    plain, sparse = (embed_dissimilarity(bent, nf.PCA(2, missing=missing), D) for missing in ("nan", "unstored"))
+    np.testing.assert_array_equal(sparse, plain)
+
+
 def test_refuses_other_estimators_and_numbers_of_features(bent):
     with pytest.raises(TypeError, match=r"PCA, GPLVM, TSNE or UMAP of nanfold; it is of type PCA"):
         embed_dissimilarity(bent, decomposition.PCA(2), D)

@@ -129,7 +129,7 @@ class ChainedEquations(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             warnings.filterwarnings("ignore", "\\[IterativeImputer\\]", ConvergenceWarning)
             filled = self.imputer_.fit_transform(table)
         self.n_iter_ = self.imputer_.n_iter_
-        if self.n_iter_ == self.max_iter and not chosen:
+        if 0 < self.n_iter_ == self.max_iter and not chosen:
             warnings.warn(
                 f"ChainedEquations made max_iter={self.max_iter} rounds and the values still changed by more than "
                 f"tol={self.tol:g}; allow more rounds, or raise tol.",

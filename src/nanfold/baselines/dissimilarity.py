@@ -81,7 +81,13 @@ def embed_dissimilarity(D: Any, estimator: Any, n_features: int) -> np.ndarray:
     coordinates, _ = principal_coordinates(D)
     if not coordinates.shape[1]:
         raise ValueError("All dissimilarities are zero, so there is nothing to embed.")
-    model = clone(estimator)
+    if estimator.diagonal != "unbiased":
+        raise ValueError(
+            f"diagonal={estimator.diagonal!r} would take noise out of data, and a dissimilarity has none on its "
+            "diagonal; leave it at 'unbiased'."
+        )
+    # The principal coordinates that stand for the data have no holes.
+    model = clone(estimator).set_params(missing="nan")
     if isinstance(model, PCA):
         return model.fit_transform(coordinates)
     if "neighbors" in model.get_params():
