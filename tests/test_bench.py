@@ -60,6 +60,29 @@ class TestMeasuring:
         assert fit.data_bytes == X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
         assert run.done == [fit]
 
+    def test_data_are_made_once(self, tmp_path):
+        made = []
+
+        def make():
+            made.append(data.counts(300, 120, 0.2))
+            return made[-1]
+
+        for _ in range(2):
+            with running.runner(None, lambda _: None, str(tmp_path / "kept")) as run:
+                X, _ = job.read(run.keep_made("counts", make))
+        assert len(made) == 1
+        assert (made[0] != X).nnz == 0
+        with running.runner(None, lambda _: None) as run:
+            folder = run.keep_made("counts", make)
+        assert len(made) == 2
+        assert not folder.exists()
+
+    def test_a_file_in_place_of_a_folder(self, tmp_path, capsys):
+        (tmp_path / "file").touch()
+        wrong = ["--part", "counts", "--data", str(tmp_path / "file"), "--out", str(tmp_path / "out")]
+        assert cli.main(["bench", *wrong]) == 2
+        assert "--data must name a folder; " in capsys.readouterr().err
+
     def test_a_failure_is_one_sentence(self, tmp_path):
         run = running.Runner(tmp_path)
         where = run.keep("counts", data.counts(300, 120, 0.2))

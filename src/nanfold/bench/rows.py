@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nanfold.bench import data, machine
+from nanfold.bench import data, job, machine
 from nanfold.bench.running import Measurement, NotInstalledError, Runner
 
 # Alternating least squares, as far as it is worth tuning here: rounds, ridge, and how each round is solved.
@@ -82,9 +82,8 @@ def memory_row(work: str, fit: Measurement, n: int, k: int) -> Row:
 def counts_rows(run: Runner, scale: Scale, k: int) -> list[Row]:
     """Complete sparse counts against scikit-learn's two ways, memory, and the fused pass against the machine."""
     n, d = scale.counts
-    run.say(f"making counts, {n} x {d}")
-    X = data.counts(n, d, SHARE)
-    where = run.keep("counts", X)
+    where = _counts(run, n, d, SHARE)
+    X, _ = job.read(where)
     size = f"counts {n:,} x {d:,}, {X.nnz / (n * d):.0%} stored"
     fused = _pass_row(X, size)
     del X
@@ -100,6 +99,11 @@ def counts_rows(run: Runner, scale: Scale, k: int) -> list[Row]:
     return rows
 
 
+def _counts(run: Runner, n: int, d: int, share: float) -> Path:
+    """Where counts of that size are."""
+    return run.keep_made(f"counts-{n}x{d}-{share:g}", lambda: data.counts(n, d, share))
+
+
 def _pass_row(X: object, size: str, vectors: int = 32) -> Row:
     speed, rate = machine.bandwidth(), machine.multiplications()
     seconds = machine.pass_seconds(X, vectors)
@@ -111,11 +115,8 @@ def _pass_row(X: object, size: str, vectors: int = 32) -> Row:
 def cells_rows(run: Runner, scale: Scale, k: int) -> list[Row]:
     """Selected genes against scanpy's default."""
     n, d = scale.cells
-    run.say(f"making counts, {n} x {d}")
-    X = data.counts(n, d, SHARE_OF_CELLS)
-    where = run.keep("cells", X)
-    size = f"{n:,} x {d:,}, {X.nnz / (n * d):.0%} stored"
-    del X
+    where = _counts(run, n, d, SHARE_OF_CELLS)
+    size = f"{n:,} x {d:,}, {job.read(where)[0].nnz / (n * d):.0%} stored"
     ours = run.run("nanfold", where, k, residuals=True, tol=1e-3)
     rows = [memory_row(size, ours, n, k)]
     work = f"PCA({k}), {size}"
@@ -189,14 +190,11 @@ def growth(run: Runner, scale: Scale, doublings: int = 3) -> dict[str, list[tupl
         "components": [(n, d, share, k << i) for i in range(doublings)],
     }
     curves: dict[str, list[tuple[float, float]]] = {}
-    places: dict[tuple, Path] = {}
     for axis, (name, sizes) in enumerate(cases.items()):
         curves[name] = []
         for case in sizes:
-            made = case[:3]
-            if made not in places:
-                places[made] = run.keep(f"grown-{len(places)}", data.counts(*made))
+            where = _counts(run, *case[:3])
             # A fixed number of products, so that what grows is their cost and not how many the spectrum takes.
-            fit = run.run("nanfold", places[made], case[3], max_iter=12, tol=1e-12)
+            fit = run.run("nanfold", where, case[3], max_iter=12, tol=1e-12)
             curves[name].append((float(case[(0, 1, 2, 3)[axis]]), fit.seconds))
     return curves

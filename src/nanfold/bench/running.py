@@ -14,7 +14,7 @@ from typing import Any
 from scipy import sparse
 
 from nanfold._threads import n_threads
-from nanfold.bench import data
+from nanfold.bench.data import save
 
 JOB = Path(__file__).with_name("job.py")
 THREAD_VARIABLES = (
@@ -67,11 +67,18 @@ class Runner:
 
     def keep(self, name: str, X: sparse.csr_array, **more: Any) -> Path:
         """Write data, and a small piece of them for warming up, where jobs find them."""
-        data.save(self.folder / name, X, **more)
+        save(self.folder / name, X, **more)
         small = X[: min(2000, X.shape[0])]
         # Columns without an entry are refused where they are holes.
         seen = sparse.csr_array(small[:, small.astype(bool).sum(axis=0) > 1])
-        data.save(self.folder / f"{name}-small", seen[(seen.astype(bool).sum(axis=1) > 1)])
+        save(self.folder / f"{name}-small", seen[(seen.astype(bool).sum(axis=1) > 1)])
+        return self.folder / name
+
+    def keep_made(self, name: str, make: Callable[[], sparse.csr_array]) -> Path:
+        """Keep what `make` makes, unless it is there from another time."""
+        if not (self.folder / f"{name}-small" / "shape.npy").exists():  # the last that is written
+            self.say(f"making {name}")
+            self.keep(name, make())
         return self.folder / name
 
     def run(self, method: str, where: Path, k: int, *, residuals: bool = False, **options: Any) -> Measurement:
@@ -96,7 +103,12 @@ class Runner:
 
 
 @contextmanager
-def runner(cmfrec: str | None, say: Callable[[str], None]) -> Iterator[Runner]:
-    """A runner, whose data are gone at the end."""
+def runner(cmfrec: str | None, say: Callable[[str], None], data: str | None = None) -> Iterator[Runner]:
+    """A runner that keeps its data in a folder; without one they are gone at the end."""
+    if data is not None:
+        if Path(data).is_file():
+            raise ValueError(f"--data must name a folder; {data} is a file.")
+        yield Runner(Path(data), cmfrec, say)
+        return
     with tempfile.TemporaryDirectory(prefix="nanfold-bench-") as folder:
         yield Runner(Path(folder), cmfrec, say)

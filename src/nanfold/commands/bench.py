@@ -25,6 +25,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--part", choices=PARTS, action="append", help="measure only this; may be given several times (default: all)"
     )
+    parser.add_argument(
+        "--data",
+        metavar="DIR",
+        help="keep the counts that are made here, and use those that are here from another time",
+    )
     parser.add_argument("--cmfrec", metavar="PYTHON", help="the Python of an environment that has cmfrec")
 
 
@@ -36,7 +41,11 @@ def run(args: argparse.Namespace) -> int:
         parts = args.part or PARTS
         found: list[rows.Row] = []
         curves: page.Curves = {}
-        with running.runner(args.cmfrec, lambda what: progress.update(progress.share or 0.0, what)) as runner:
+
+        def say(what: str) -> None:
+            progress.update(progress.share or 0.0, what)
+
+        with running.runner(args.cmfrec, say, args.data) as runner:
             for done, part in enumerate(parts):
                 progress.update(done / len(parts))
                 if part == "growth":
