@@ -82,12 +82,14 @@ class AssistedGram(Gram):
             return (self @ W[:, None])[:, 0]
         if self._rho is None:
             return self._formed() @ W
-        scale = self._scale[:, None]
-        from_baseline = self.V @ (self.U.T @ W)  # L'W
-        from_residual = self.residual.rmatmul(scale * W)  # B'W
-        out = self.U @ (self.V.T @ (from_baseline + from_residual))
-        out += scale * self.residual.matmul(from_baseline + self._rho * from_residual)
+        right, out = self._split(W, self.image(W))
+        out += self._scale[:, None] * self.residual.matmul(right)
         return out / self.n_features + self._delta[:, None] * W
+
+    def _split(self, N: np.ndarray, image: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """L'N + rho B'N, which B multiplies, and L (L'N + B'N), which is added: together d G N, less its diagonal's."""
+        from_baseline = self.V @ (self.U.T @ N)  # L'N
+        return from_baseline + self._rho * image, self.U @ (self.V.T @ (from_baseline + image))
 
     def image(self, N: np.ndarray) -> np.ndarray:
         """B'N."""
@@ -97,11 +99,10 @@ class AssistedGram(Gram):
         """(G + diag(shift)) N and B' of it, in one pass over the residual."""
         if self._rho is None:
             return super().step(N, image, shift)
-        from_baseline = self.V @ (self.U.T @ N)  # L'N
-        rest = self.U @ (self.V.T @ (from_baseline + image))
+        right, rest = self._split(N, image)
         rest += (self.n_features * np.reshape(self._delta + shift, (-1, 1))) * N
         ones = np.ones(len(N))
-        Z, A = self.residual.normal_pass(from_baseline + self._rho * image, rest, self._scale, ones)
+        Z, A = self.residual.normal_pass(right, rest, self._scale, ones)
         return Z / self.n_features, A / self.n_features
 
     def diagonal(self) -> np.ndarray:

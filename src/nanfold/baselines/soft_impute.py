@@ -9,9 +9,10 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from nanfold._threads import even_blocks
+from nanfold.baselines._holes import DENSE_VALUES, observe_entries
 from nanfold.baselines._nuclear_norm import Search, SoftImputeSolution, norm_beside
 from nanfold.least_squares import solve_rows
-from nanfold.observed import Observed, observe
+from nanfold.observed import Observed
 from nanfold.observed.checks import checked_values
 from nanfold.observed.contract import PANEL_VALUES
 
@@ -23,8 +24,6 @@ PATIENCE = 3
 SMALLEST_PENALTY = 1e-3
 # Relative duality gap of the fits that predict held-out entries: at 1e-2 one penalty's error stands for the next's.
 HELD_OUT_TOL = 1e-3
-# More values than this are not completed at once for sparse rows: 0.5 GB in float64.
-DENSE_VALUES = 2**26
 
 
 class SoftImpute(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -130,7 +129,7 @@ class SoftImpute(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _fit(self, X: Any, mask: Any) -> Observed:
         penalties = _check_penalty(self.penalty)
-        observed = _observe(X, mask, self.missing, center=bool(self.center), estimator=self)
+        observed = observe_entries(X, mask, self.missing, center=bool(self.center), estimator=self)
         search = self._search(*observed.shape)
         self.held_out_penalties_, self.held_out_errors_ = np.empty(0), np.empty(0)
         if len(penalties) == 1:
@@ -219,7 +218,7 @@ class SoftImpute(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         mean = self.mean_.astype(np.float64)
-        observed = _observe(X, mask, self.missing, center=mean, estimator=self, reset=False)
+        observed = observe_entries(X, mask, self.missing, center=mean, estimator=self, reset=False)
         if self.rank_ == 0:
             return self._complete(X, mask, observed, np.zeros((observed.shape[0], 0)))
         ridge = self.penalty_ / self.singular_values_.astype(np.float64)
@@ -277,16 +276,6 @@ def _entries(A: np.ndarray, B: np.ndarray, rows: np.ndarray, columns: np.ndarray
     for start, stop in even_blocks(len(rows), max(1, PANEL_VALUES // max(1, A.shape[1]))):
         out[start:stop] = np.einsum("pc,pc->p", A[rows[start:stop]], B[columns[start:stop]])
     return out
-
-
-def _observe(X: Any, mask: Any, missing: str, **settings: Any) -> Observed:
-    observed = observe(X, mask, missing, **settings)
-    if not np.array_equal(observed.column_squares, observed.column_counts):
-        raise ValueError(
-            "SoftImpute needs entries that are observed or not, and the mask holds weights between 0 and 1; give a "
-            "mask of True and False."
-        )
-    return observed
 
 
 def _check_penalty(penalty: Any) -> np.ndarray:
