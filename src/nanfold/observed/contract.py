@@ -3,6 +3,7 @@
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -190,6 +191,36 @@ class Observed(ABC):
                     products = pair_dots(block, beside, rows[inside[p]] - start, wanted[p, c][:, None] - other)
                     out[inside[p], c] = products[:, 0]
         return out
+
+
+class Summaries(NamedTuple):
+    """Sums of M over rows and over columns, of M * M over columns, and of the values over columns."""
+
+    row_counts: np.ndarray
+    column_counts: np.ndarray
+    column_squares: np.ndarray
+    column_sums: np.ndarray
+
+
+class Summarised(Observed):
+    """A storage whose counts take a pass over its entries, made when one of them is first asked for."""
+
+    @property
+    @abstractmethod
+    def _summaries(self) -> Summaries:
+        """What the pass finds, to be kept."""
+
+    @property
+    def row_counts(self) -> np.ndarray:  # type: ignore[override]
+        return self._summaries.row_counts
+
+    @property
+    def column_counts(self) -> np.ndarray:  # type: ignore[override]
+        return self._summaries.column_counts
+
+    @property
+    def column_squares(self) -> np.ndarray:  # type: ignore[override]
+        return self._summaries.column_squares
 
 
 def pair_dots(A: np.ndarray, B: np.ndarray, rows: np.ndarray, candidates: np.ndarray) -> np.ndarray:

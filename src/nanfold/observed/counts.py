@@ -9,7 +9,17 @@ from scipy import sparse
 from nanfold import _kernels
 from nanfold._threads import add_blocks, balanced_blocks, even_blocks, n_threads, run_blocks
 from nanfold.observed.blockwise import FlippedObserved, ResidualObserved
-from nanfold.observed.contract import PANEL_VALUES, Observed, as_block, as_pairs, as_pass, mirror_lower, over_pairs
+from nanfold.observed.contract import (
+    PANEL_VALUES,
+    Observed,
+    Summaries,
+    Summarised,
+    as_block,
+    as_pairs,
+    as_pass,
+    mirror_lower,
+    over_pairs,
+)
 from nanfold.observed.stored import StoredEntries
 
 
@@ -87,7 +97,7 @@ def add_zeros(A: np.ndarray, mask: StructuredMask, mean: np.ndarray, sums: np.nd
     return A
 
 
-class CountsObserved(Observed):
+class CountsObserved(Summarised):
     """A CSR array of counts under a structured mask.
 
     Y is a sparse array plus, for every group, one row of what a zero contributes: with x the entry and w its weight,
@@ -115,8 +125,7 @@ class CountsObserved(Observed):
         self._mask = mask
         self._blocks = balanced_blocks(X.indptr, n_threads())
         if mean is None:
-            _, counts, _, sums = self._summaries
-            mean = sums / counts
+            mean = self._summaries.column_sums / self.column_counts
         self.mean = mean
         # Where all is observed, Y is what is stored less the mean, and no weight need be looked up.
         plain = self.complete if complete is None else complete
@@ -127,22 +136,8 @@ class CountsObserved(Observed):
     def _stored(self) -> tuple[np.ndarray, ...]:
         return self._X.indptr, self._X.indices, self._X.data, self._mask.groups, self._mask.weights
 
-    # Each is a pass over the entries, made when it is first asked for.
-    @property
-    def row_counts(self) -> np.ndarray:  # type: ignore[override]
-        return self._summaries[0]
-
-    @property
-    def column_counts(self) -> np.ndarray:  # type: ignore[override]
-        return self._summaries[1]
-
-    @property
-    def column_squares(self) -> np.ndarray:  # type: ignore[override]
-        return self._summaries[2]
-
     @functools.cached_property
-    def _summaries(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Counts of rows; counts of columns, of squared weights too, and sums of columns."""
+    def _summaries(self) -> Summaries:
         d = self.shape[1]
         row_counts = self._mask.group_sums(np.ones((d, 1)))[self._mask.groups, 0]
 
@@ -161,7 +156,7 @@ class CountsObserved(Observed):
         sizes = np.bincount(self._mask.groups, minlength=len(self._mask.weights)).astype(np.float64)[:, None]
         count += self._mask.group_scatter(sizes)[:, 0]
         square += self._mask.group_scatter(sizes, power=2)[:, 0]
-        return row_counts, count, square, total
+        return Summaries(row_counts, count, square, total)
 
     @functools.cached_property
     def row_squares(self) -> np.ndarray:  # type: ignore[override]

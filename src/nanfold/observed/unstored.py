@@ -7,11 +7,20 @@ from scipy import sparse
 
 from nanfold import _kernels
 from nanfold._threads import add_blocks, balanced_blocks, n_threads, run_blocks
-from nanfold.observed.contract import Observed, as_block, as_pairs, as_pass, held_out, mirror_lower, over_pairs
+from nanfold.observed.contract import (
+    Summaries,
+    Summarised,
+    as_block,
+    as_pairs,
+    as_pass,
+    held_out,
+    mirror_lower,
+    over_pairs,
+)
 from nanfold.observed.stored import StoredEntries
 
 
-class UnstoredObserved(Observed):
+class UnstoredObserved(Summarised):
     """A CSR array used as it is: the means are subtracted inside the products, so nothing is copied."""
 
     def __init__(self, X: sparse.csr_array, mean: np.ndarray | None) -> None:
@@ -21,8 +30,7 @@ class UnstoredObserved(Observed):
         self._X = X
         self._blocks = balanced_blocks(X.indptr, n_threads())
         if mean is None:
-            _, counts, sums = self._summaries
-            mean = sums / counts
+            mean = self._summaries.column_sums / self.column_counts
         self.mean = mean
         self._entries = self._centred_entries()
 
@@ -44,22 +52,8 @@ class UnstoredObserved(Observed):
     def _centred_entries(self) -> StoredEntries:
         return StoredEntries(self._X, self.mean if self.mean.any() else None)
 
-    # Each is a pass over the entries, made when it is first asked for.
-    @property
-    def row_counts(self) -> np.ndarray:  # type: ignore[override]
-        return self._summaries[0]
-
-    @property
-    def column_counts(self) -> np.ndarray:  # type: ignore[override]
-        return self._summaries[1]
-
-    @property
-    def column_squares(self) -> np.ndarray:  # type: ignore[override]
-        return self._summaries[1]
-
     @functools.cached_property
-    def _summaries(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Counts of rows, counts of columns, sums of columns."""
+    def _summaries(self) -> Summaries:
         row_counts = np.zeros(self.shape[0])
 
         def block(start: int, stop: int) -> np.ndarray:
@@ -75,7 +69,7 @@ class UnstoredObserved(Observed):
             return out
 
         count, total = add_blocks(block, self._blocks)
-        return row_counts, count, total
+        return Summaries(row_counts, count, count, total)
 
     @functools.cached_property
     def row_squares(self) -> np.ndarray:  # type: ignore[override]
