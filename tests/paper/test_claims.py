@@ -77,6 +77,14 @@ def test_failures_and_notes_are_told():
     assert "| Wine | 178 x 13 | 3 | entries hidden | the paper's | abc |" in page
 
 
+def test_where_every_process_was_lost():
+    """None of them could tell what it ran on."""
+    lost = [replace(result, ari=None, reason="Lost.", versions=()) for result in results("wine", {"plain": 0.5})]
+    page = claims.page({"simulation": [], "real": lost})
+    assert "- 3 failed: zero-filled on Wine: Lost." in page
+    assert "Versions" not in page
+
+
 def test_time_that_is_shared_counts_once():
     found = results("yan90", {"plain": 0.5}, ("pca", "umap"), repetitions=2)
     assert claims.processor_seconds(found) == 4 * 1.0 + 2 * 2.0

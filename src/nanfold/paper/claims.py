@@ -353,7 +353,8 @@ def _how(results: list[Result]) -> str:
         f"- {note} ({', '.join(sorted(sets))})." for note, sets in sorted(notes.items()) if note.startswith("ice ")
     ]
     versions = sorted({", ".join(result.versions) for result in results if result.versions})
-    parts.append("Versions: " + "; or ".join(versions) + ".")
+    if versions:
+        parts.append("Versions: " + "; or ".join(versions) + ".")
     return "\n\n".join(parts)
 
 
