@@ -410,8 +410,21 @@ BAD = {
     "no arrays": (_bad(DENSE[:100].map_blocks(lambda block: _Odd(), meta=np.zeros((0, 0)))), "is of the kind _Odd"),
     "a chunk that is not as long as it says": (
         _bad(DENSE.map_blocks(lambda block: block[:-1], chunks=DENSE.chunks)),
-        "chunk of X from row .* on has (49|19) rows in place of the (50|20)",
+        r"chunk of X from row .* on has the shape \((49|19), 40\) in place of \((50|20), 40\)",
     ),
+    "a chunk that is not as wide as it says": (
+        _bad(DENSE.map_blocks(lambda block: block[:, :30], chunks=DENSE.chunks)),
+        r"chunk of X from row .* on has the shape \((50|20), 30\) in place of \((50|20), 40\)",
+    ),
+    "chunks of complex numbers that say otherwise": (
+        _bad(DENSE.map_blocks(lambda block: block + 1j, meta=np.zeros((0, 0)))),
+        "chunk of X from row .* on is of type complex128, which holds no real numbers",
+    ),
+    "chunks of text that say otherwise": (
+        _bad(DENSE.map_blocks(lambda block: block.astype(str), meta=np.zeros((0, 0)))),
+        "chunk of X from row .* on is of type <U32, which holds no real numbers",
+    ),
+    "no dimension": (_bad(da.ones(())), "X is a single number and needs two dimensions"),
     "infinity": (_bad(_replaced((60, 7), np.inf)), "chunk of X from row 50 on.*infinity at row 10, column 7"),
     "an empty row": (_bad(_replaced(70, np.nan)), "Row 70 of X has no observed entry"),
     "an empty column": (_bad(_replaced(np.s_[:, 3], np.nan)), "Column 3 of X has no observed entry"),
@@ -459,6 +472,25 @@ def test_options_are_refused_before_anything_is_read():
 def test_what_is_no_array_yet():
     with pytest.raises(TypeError, match=r"X is a Dask Delayed, whose shape is not known; make it .*from_delayed\(X, "):
         nf.PCA(2).fit(dask.delayed(np.eye)(4))
+
+
+@pytest.mark.parametrize("make", [sparse.csr_array, sparse.csc_matrix])
+def test_single_cell_baselines_take_chunks_into_memory(make):
+    counts = np.random.default_rng(0).poisson(np.exp(np.arange(30) % 3 * 0.4 + 1.0)[:, None], (30, 40)).astype(float)
+    chunks = in_chunks(sparse.csr_array(counts), (20, 10), make)
+    expected = nf.baselines.CIDR(n_clusters=3).fit(counts).dissimilarity_
+    assert_array_equal(nf.baselines.CIDR(n_clusters=3).fit(chunks).dissimilarity_, expected)
+
+
+def test_new_counts_without_their_mask():
+    """Refused at once, and not when what is lazy is computed."""
+    X, _, options = low_rank("counts")
+    pca = nf.PCA(2, random_state=0).fit(X, **options)
+    for lazy in (pca.transform, pca.score_samples):
+        with pytest.raises(
+            ValueError, match=r"fitted to counts with a mask of dropouts; give the mask of the new rows"
+        ):
+            lazy(in_chunks(X))
 
 
 def test_scores_of_another_width():

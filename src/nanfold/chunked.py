@@ -61,6 +61,8 @@ class RowBlocks:
         self.edges = [0, *itertools.accumulate(int(size) for size in sizes if size)]
         self._steps: tuple[Step, ...] = ()
         self.dtype = X.dtype
+        # Of the blocks themselves, whatever steps make of them.
+        self._width = self.shape[1]
 
     @property
     def places(self) -> list[tuple[int, int]]:
@@ -145,15 +147,15 @@ class RowBlocks:
         for b in chosen:
             start, stop = self.places[b]
             own = [[_piece(values, b, start, stop) for values in layer.by_row] for layer in layers]
-            parts.append(run(self._blocks[b], start, stop, makes, own, common))
+            parts.append(run(self._blocks[b], start, (stop - start, self._width), makes, own, common))
         return parts
 
 
-def _run(block: Any, start: int, stop: int, makes: list, own: list, common: list) -> tuple[Arrays, Arrays]:
+def _run(block: Any, start: int, shape: tuple[int, ...], makes: list, own: list, common: list) -> tuple[Arrays, Arrays]:
     """The task of a block: the steps, and the function at their end, in one thread."""
-    if block.shape[0] != stop - start:
+    if tuple(block.shape) != shape:
         raise ValueError(
-            f"The chunk of X from row {start} on has {block.shape[0]} rows in place of the {stop - start} that its "
+            f"The chunk of X from row {start} on has the shape {tuple(block.shape)} in place of {shape}, which its "
             "Dask array says; correct the chunks that it was made with."
         )
     with one_thread():

@@ -224,13 +224,15 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         scale[scale < smallest] = smallest
         return scale
 
-    def _observe(self, X: Any, mask: Any) -> Observed:
+    def _check_fitted(self, mask: Any) -> None:
         check_is_fitted(self)
         if self._masked_counts and mask is None:
             raise ValueError(
                 "This PCA was fitted to counts with a mask of dropouts; give the mask of the new rows too, for example "
                 "mask=dropouts.predict(X)."
             )
+
+    def _observe(self, X: Any, mask: Any) -> Observed:
         return observe(X, mask, self.missing, center=self.mean_.astype(np.float64), estimator=self, reset=False)
 
     def transform(self, X: Any, mask: Any = None) -> np.ndarray:
@@ -248,8 +250,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         -------
         (n_samples, n_components_) array; of a Dask array a Dask array, whose chunks are read when it is computed
         """
+        self._check_fitted(mask)
         if is_dask(X):
-            check_is_fitted(self)
             return apply_to_chunks(self.transform, X, mask, self.n_components_, estimator=self)
         observed = self._observe(X, mask)
         V = self.components_.T.astype(np.float64)
@@ -306,8 +308,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def score_samples(self, X: Any, mask: Any = None) -> np.ndarray:
         """The log-likelihood of what is observed of each row, under the probabilistic model of PCA."""
+        self._check_fitted(mask)
         if is_dask(X):
-            check_is_fitted(self)
             return apply_to_chunks(self.score_samples, X, mask, None, estimator=self)
         observed = self._observe(X, mask)
         beyond = np.maximum(self.explained_variance_ - self.noise_variance_, 0.0).astype(np.float64)

@@ -7,6 +7,8 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
+from nanfold.chunked import is_dask
+
 
 def dense_counts(estimator: BaseEstimator, X: Any) -> np.ndarray:
     """Return counts (cells x genes, dense or sparse) as a dense float64 array of finite numbers >= 0.
@@ -15,6 +17,8 @@ def dense_counts(estimator: BaseEstimator, X: Any) -> np.ndarray:
     """
     if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
         raise ValueError("X is a masked array with masked entries; counts must all be known, so give X without a mask.")
+    if is_dask(X):
+        X = X.compute()  # what numpy makes of sparse chunks is an object
     X = validate_data(
         estimator, X, accept_sparse="csr", dtype=np.float64, ensure_all_finite=False, ensure_min_samples=3
     )

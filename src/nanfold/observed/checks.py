@@ -169,6 +169,8 @@ def _refuse_shape(X: Any) -> None:
     if getattr(getattr(X, "dtype", None), "kind", "") == "c":
         raise ValueError("Complex data not supported: X must hold real numbers; give X.real, X.imag or abs(X).")
     dimensions = getattr(X, "ndim", 2)
+    if dimensions == 0:
+        raise ValueError("X is a single number and needs two dimensions (samples, features). Reshape your data.")
     if dimensions == 1:
         raise ValueError(
             "X has one dimension and needs two (samples, features). Reshape your data: X.reshape(1, -1) if it is one "

@@ -197,12 +197,17 @@ def _checked_mask(mask: Any, X: Any) -> Any:
 
 
 def refuse_kind(chunk: Any, start: int) -> None:
-    """A chunk is a NumPy array, CSR or CSC."""
+    """A chunk is a NumPy array, CSR or CSC, of real numbers, whatever its Dask array says."""
     if not (isinstance(chunk, np.ndarray) or (sparse.issparse(chunk) and chunk.format in ("csr", "csc"))):
         kind = f"SciPy's {chunk.format.upper()}" if sparse.issparse(chunk) else type(chunk).__name__
         raise ValueError(
             f"The chunk of X from row {start} on is of the kind {kind}; make all chunks NumPy arrays, or SciPy's CSR "
             "or CSC, by X.map_blocks."
+        )
+    if chunk.dtype.kind not in "biuf":
+        raise ValueError(
+            f"The chunk of X from row {start} on is of type {chunk.dtype}, which holds no real numbers; make it so by "
+            "X.map_blocks."
         )
 
 
