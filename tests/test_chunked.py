@@ -218,6 +218,22 @@ class TestGram:
         observed.normal_pass(np.ones((40, 2)), np.ones((120, 2)), np.ones(120), np.zeros(120))
         assert sorted(reads) == [25, 45, 50]
 
+    @pytest.mark.parametrize(("holes", "beside_steps"), [(False, 2 + 2 + 1), (True, 2 + 1 + 2 + 3)])
+    def test_a_fit_reads_no_more_often_than_documented(self, holes, beside_steps):
+        """To survey, before the first step, to check the result, and for the loadings."""
+        X = low_rank("dense")[0]
+        X = X if holes else np.nan_to_num(X)
+        reads = []
+
+        def read():
+            reads.append(1)
+            return X
+
+        once = da.from_delayed(dask.delayed(read, pure=False)(), X.shape, X.dtype)
+        with dask.config.set(scheduler="synchronous"):
+            pca = nf.PCA(3, assist=0, solver="krylov", random_state=0).fit(once)
+        assert len(reads) <= pca.n_iter_ + beside_steps
+
 
 def counts_of_types(n=150, d=40):
     """Counts of three types of cells, and the types."""
