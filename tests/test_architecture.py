@@ -20,7 +20,7 @@ LAYERS = (
     ("observation",),
     ("gram", "least_squares", "likelihood"),
     ("spectrum",),
-    ("assist", "diagonal", "datasets", "gp", "_cells"),
+    ("assist", "diagonal", "loadings", "datasets", "gp", "_cells"),
     ("_clusterings",),
     ("smoothing",),
     ("correction",),

@@ -252,8 +252,8 @@ class TestNewRows:
         for row, score in zip(new, scores, strict=True):
             seen = ~np.isnan(row)
             V = fitted.components_[:, seen].T
-            ridge = (1 - seen.mean()) * fitted.residual_variance_ / fitted.explained_variance_
-            expected = np.linalg.solve(V.T @ V + np.diag(ridge), V.T @ (row[seen] - fitted.mean_[seen]))
+            ridge = (1 - seen.mean()) * fitted.residual_variance_ * np.linalg.inv(fitted.score_covariance_)
+            expected = np.linalg.solve(V.T @ V + ridge, V.T @ (row[seen] - fitted.mean_[seen]))
             assert_allclose(score, expected, rtol=1e-9)
 
     def test_storages_agree(self, fitted):

@@ -28,7 +28,7 @@ def _solved_rows(observed: Observed, ridge: np.ndarray, V: np.ndarray) -> np.nda
     return _solve(observed.row_normals, observed.matmul(V), V, ridge, batch)
 
 
-def solve_columns(observed: Observed, U: np.ndarray, ridge: np.ndarray) -> np.ndarray:
+def solve_columns(observed: Observed, U: np.ndarray, ridge: np.ndarray, right: np.ndarray | None = None) -> np.ndarray:
     """For every column s the v that minimises sum_i M_is (y_is - U_i.v)^2 + sum_a ridge_sa v_a^2.
 
     Parameters
@@ -36,9 +36,10 @@ def solve_columns(observed: Observed, U: np.ndarray, ridge: np.ndarray) -> np.nd
     observed : Y and M
     U : (n, k) factors of the rows
     ridge : (d, k), or anything that broadcasts to it
+    right : Y' U if it is known already; it is overwritten
     """
     batch = observed.column_batch(U.shape[1])
-    return _solve(observed.column_normals, observed.rmatmul(U), U, ridge, batch)
+    return _solve(observed.column_normals, observed.rmatmul(U) if right is None else right, U, ridge, batch)
 
 
 def _solve(

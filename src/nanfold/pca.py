@@ -12,15 +12,12 @@ from nanfold.components import N_FLIPS, check_n_components, leading_components, 
 from nanfold.correction import check_assist, corrected_gram
 from nanfold.diagonal import check_diagonal, denoised
 from nanfold.gram import Gram, UnbiasedGram
-from nanfold.least_squares import solve_columns, solve_rows
+from nanfold.least_squares import solve_rows
 from nanfold.likelihood import gaussian_log_likelihood
+from nanfold.loadings import fit_loadings, varying
 from nanfold.observation import observation_model
 from nanfold.observed import Observed, apply_to_chunks, is_dask, observe
 from nanfold.spectrum import Eigenpairs, check_solver
-
-# Up to this many components the loadings are exact least squares; beyond, the k x k system of every feature, whose cost
-# grows with k^3, is replaced by its expectation.
-EXACT_LOADINGS = 100
 
 
 class Estimate(NamedTuple):
@@ -81,6 +78,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         The mean variance of the directions that were not kept; 0 if those kept explain everything already.
     residual_variance_ : float
         The variance of one entry outside of the kept components, which sets the ridge for rows with holes.
+    score_covariance_ : (n_components_, n_components_) array
+        The covariance of the scores without what noise adds to it, towards which rows with holes are drawn.
     assist_ : int
         The rank of the low-rank guess; 0 for none.
     assist_neighbors_ : int
@@ -200,13 +199,16 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         if left <= n * np.finfo(observed.dtype).eps * total or k == min(n, d):
             left = 0.0
         # The ridge must not vanish with what is left, or rows with fewer entries than components have no answer.
-        self.residual_variance_ = max(left, float(pairs.values[_varying(pairs.values, observed)][-1])) / n
+        least = float(pairs.values[varying(pairs.values, observed)][-1]) / n
         # Beyond the baseline's rank the eigenvalues are mostly noise, which leaves too little.
-        self.residual_variance_ = max(self.residual_variance_, gram.residual_variance)
+        loadings = fit_loadings(observed, pairs, max(left / n, least, gram.residual_variance))
+        self.residual_variance_ = max(loadings.residual_variance, least)
         self.n_samples_, self.n_components_ = n, k
         self.noise_variance_ = d * left / ((n - 1) * max(min(n, d) - k, 1))
-        components = _loadings(observed, pairs, self.residual_variance_)
-        vectors, components = svd_flip(pairs.vectors, components, u_based_decision=False)
+        # svd_flip writes over what it is given.
+        vectors, components = svd_flip(pairs.vectors, loadings.components.copy(), u_based_decision=False)
+        signs = np.sign(np.einsum("as,as->a", components, loadings.components))
+        self.score_covariance_ = signs[:, None] * loadings.score_covariance * signs
         dtype = observed.dtype
         self.components_ = components.astype(dtype)
         self.explained_variance_ = (d * pairs.values / (n - 1)).astype(dtype)
@@ -238,8 +240,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def transform(self, X: Any, mask: Any = None) -> np.ndarray:
         """Scores of new rows: least squares on what each row has.
 
-        The ridge, residual variance over the variance of each score, is scaled by the share of the row that is missing,
-        so that a complete row gets scikit-learn's scores exactly.
+        The ridge, residual variance over the covariance of the scores, is scaled by the share of the row that is
+        missing, so that a complete row gets scikit-learn's scores exactly.
 
         Parameters
         ----------
@@ -259,13 +261,11 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             scores = observed.matmul(V)
         else:
             missing = np.maximum(1.0 - observed.row_counts / observed.shape[1], 0.0)
-            scores = solve_rows(observed, V, np.outer(missing, self._ridge()))
+            variance, axes = np.linalg.eigh(self.score_covariance_)
+            ridge = self.residual_variance_ / np.maximum(variance, np.finfo(np.float64).eps * variance.max())
+            scores = solve_rows(observed, V @ axes, np.outer(missing, ridge)) @ axes.T
         scores = scores.astype(np.result_type(observed.dtype, self.components_.dtype))
         return scores / self._scale() if self.whiten else scores
-
-    def _ridge(self) -> np.ndarray:
-        variance = self.explained_variance_.astype(np.float64)
-        return self.residual_variance_ / np.maximum(variance, np.finfo(np.float64).eps * variance.max())
 
     def inverse_transform(self, X: Any) -> np.ndarray:
         """The low-rank reconstruction of complete rows from scores."""
@@ -318,45 +318,3 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def score(self, X: Any, y: Any = None, mask: Any = None) -> float:
         """The mean log-likelihood of what is observed of the rows."""
         return float(np.mean(self.score_samples(X, mask)))
-
-
-def _loadings(observed: Observed, pairs: Eigenpairs, residual_variance: float) -> np.ndarray:
-    """Orthonormal loadings, (k, d): least squares of each feature on the scores, over the rows that have it.
-
-    With unit scores u, feature s has loadings b_s of variance lambda; the ridge, residual variance over lambda, is
-    scaled by the share of the column that is missing, so that complete data give Y'u. Y V' being what is fitted, the
-    orthonormal matrix nearest to V = B / sqrt(d lambda) keeps each loading with its component.
-    """
-    n, d = observed.shape
-    values, U = pairs.values, pairs.vectors
-    kept = _varying(values, observed)
-    U, values = U[:, kept], values[kept]
-    share = observed.column_counts / n
-    if observed.complete:
-        B = observed.rmatmul(U)
-    elif len(values) <= EXACT_LOADINGS:
-        ridge = np.outer(np.maximum(1.0 - share, 0.0), residual_variance / values)
-        B = solve_columns(observed, U, ridge)
-    else:
-        B = observed.rmatmul(U) / share[:, None]
-    left, _, right = np.linalg.svd(B / np.sqrt(d * values), full_matrices=False)
-    V = left @ right
-    missing = int(np.sum(~kept))
-    if missing:
-        # Directions without variance: any that complete the basis will do.
-        V = np.hstack([V, _orthonormal_rest(V, missing)])
-    return V.T
-
-
-def _varying(values: np.ndarray, observed: Observed) -> np.ndarray:
-    """Which eigenvalues are above the rounding of the largest."""
-    return values > max(observed.shape) * np.finfo(np.float64).eps * values[0]
-
-
-def _orthonormal_rest(V: np.ndarray, count: int) -> np.ndarray:
-    """`count` orthonormal columns orthogonal to those of V."""
-    guess = np.random.default_rng(0).standard_normal((len(V), count))
-    for _ in range(2):
-        guess -= V @ (V.T @ guess)
-        guess, _ = np.linalg.qr(guess)
-    return guess
