@@ -8,11 +8,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_digits
 
 import nanfold as nf
-from nanfold.assist import AssistedGram, InverseProbabilityGram, enough_rows, fit_baseline
+from nanfold.assist import AssistedGram, InverseProbabilityGram, Leading, enough_rows, fit_baseline
 from nanfold.correction import choose_guess, corrected_gram
 from nanfold.gram import UnbiasedGram
 from nanfold.observation import Known, KnownFactors, observation_model
 from nanfold.observed import DenseObserved, Observed, observe
+from nanfold.spectrum import eigenpairs
 from storages import STORAGES, build
 
 
@@ -258,19 +259,38 @@ class TestEnoughRows:
 
     def test_all_where_they_are_not_many(self):
         observed = observe(low_rank(3, 0.4, n=150, d=60))
-        assert enough_rows(observed, np.random.default_rng(0)) is observed
+        some, rows = enough_rows(observed, np.random.default_rng(0))
+        assert some is observed
+        assert rows is None
 
     def test_some_where_they_are(self):
         observed = observe(low_rank(3, 0.4, n=400, d=40))
-        some = enough_rows(observed, np.random.default_rng(0))
+        some, rows = enough_rows(observed, np.random.default_rng(0))
         assert some.shape == (80, 40)
-        assert enough_rows(observe(low_rank(3, 0.4, n=400, d=10)), np.random.default_rng(0)).shape == (50, 10)
+        assert_array_equal(some.rows(0, 80)[1], observed.rows(0, 400)[1][rows])
+        few, _ = enough_rows(observe(low_rank(3, 0.4, n=400, d=10)), np.random.default_rng(0))
+        assert few.shape == (50, 10)
 
     def test_they_choose_the_rank_of_all(self):
         H = low_rank(4, 0.5, n=400, d=40)
         observed = observe(H)
-        assert enough_rows(observed, np.random.default_rng(0)) is not observed
+        assert enough_rows(observed, np.random.default_rng(0))[1] is not None
         assert choose_rank(observed) == 4
+
+    def test_they_give_the_loadings_of_all(self):
+        """A guess from an eighth of the rows predicts the holes as one from all of them."""
+        rng = np.random.default_rng(5)
+        X = rng.standard_normal((800, 3)) @ rng.standard_normal((3, 50)) + 0.5 * rng.standard_normal((800, 50))
+        H = nf.datasets.hide(X, random_state=5)
+        gram, holes = _plain(H), np.isnan(H)
+
+        def error(leading: Leading | None) -> float:
+            U, V = fit_baseline(gram.observed, gram, 3, np.random.default_rng(0), leading)
+            return float(np.std((U @ V.T + gram.observed.mean - X)[holes]))
+
+        of_all = Leading(eigenpairs(gram, 3).vectors)
+        assert enough_rows(gram.observed, rng)[1] is not None
+        assert error(None) < 1.05 * error(of_all)
 
     def test_all_are_asked_where_averages_are_tried(self, monkeypatch):
         def no_sample(*_):

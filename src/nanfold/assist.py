@@ -7,13 +7,13 @@ One sweep of ridge least squares from the leading eigenvectors gives the guess; 
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from nanfold.gram import FormedGram, Gram, UnbiasedGram
 from nanfold.least_squares import solve_columns, solve_rows
-from nanfold.observation import Factorised, Known, ObservationModel
+from nanfold.observation import Factorised, Known, ObservationModel, RankOne
 from nanfold.observed import Observed
 from nanfold.observed.contract import pair_dots
 from nanfold.spectrum import eigenpairs
@@ -22,10 +22,12 @@ from nanfold.spectrum import eigenpairs
 COLUMN_RIDGE = 3.0
 # How far the eigenvectors may be off: a guess of noise need not be an exact one, and the sweeps come after.
 ROUGH = 0.1
+# Beside the squares of the data, a residual below this is none.
+ROUNDING = 1e-12
 # The share of entries held out to choose the rank, and the ranks that are tried.
 HELD_OUT = 0.1
 RANKS = (1, 2, 4, 8, 16, 32, 64, 128)
-# The rank is chosen on so many rows a column, and no fewer than so many, where there are twice as many or more.
+# Rank and loadings are found on so many rows a column, no fewer than so many, where there are twice as many or more.
 ROWS_A_COLUMN = 2
 ENOUGH_ROWS = 2000
 # How many eigenvectors are found at first: enough for most tables, and a small best rank does not pay for the largest.
@@ -200,31 +202,52 @@ def _probabilities(model: ObservationModel, start: int, stop: int) -> np.ndarray
     raise ValueError(f"{model!r} has no probability of each entry, which the exactly unbiased form divides by.")
 
 
+class Leading(NamedTuple):
+    """Leading eigenvectors, (r, q), of the Gram matrix of some rows; `rows` says of which, None for all."""
+
+    vectors: np.ndarray
+    rows: np.ndarray | None = None
+
+
 def fit_baseline(
-    observed: Observed, gram: Gram, rank: int, rng: np.random.Generator, vectors: np.ndarray | None = None
+    observed: Observed, gram: Gram, rank: int, rng: np.random.Generator, leading: Leading | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Scores U (n, q) and loadings V (d, q) of a rank-q guess of the complete data.
 
     The scores are the leading eigenvectors at unit variance; the loadings are their ridge fit; and the scores are
-    fitted once more, with the residual variance as ridge.
+    fitted once more, with the residual variance as ridge. In long tables, some rows give the loadings of all.
 
     Parameters
     ----------
     observed, gram : the data and its unbiased Gram matrix
     rank : q
-    rng : for the eigensolver
-    vectors : at least q leading eigenvectors, if they are known already
+    rng : for the rows and the eigensolver
+    leading : at least q leading eigenvectors, if they are known already
     """
     n, d = observed.shape
-    if vectors is None:
-        vectors = eigenpairs(gram, rank, tol=ROUGH, rng=rng).vectors
-    U = vectors[:, :rank] * np.sqrt(n)
-    V = solve_columns(observed, U, np.full(1, COLUMN_RIDGE))
-    seen = observed.row_counts.sum()
+    vectors, rows = leading or leading_vectors(observed, gram, rank, rng)
+    U = vectors[:, :rank] * np.sqrt(len(vectors))
+    squares, counts = observed.row_squares, observed.row_counts
+    if rows is not None:
+        squares, counts, some = squares[rows], counts[rows], U
+        U = np.zeros((n, rank))
+        U[rows] = some
+    right = observed.rmatmul(U)
+    V = solve_columns(observed, U, np.full(1, COLUMN_RIDGE), right.copy())
+    # |Y - U V'|^2 over what is observed, by what V solves; to rounding, which must not leave nothing.
+    left = max(squares.sum() - np.vdot(V, right) - COLUMN_RIDGE * np.vdot(V, V), ROUNDING * squares.sum())
     # The entries pay for the parameters, but never with more than half of their number.
-    free = max(seen - rank * (n + d), seen / 2.0)
-    residual_variance = observed.residual(U, V).row_squares.sum() / free
-    return solve_rows(observed, V, np.full(1, residual_variance)), V
+    seen = counts.sum()
+    free = max(seen - rank * (len(vectors) + d), seen / 2.0)
+    return solve_rows(observed, V, np.full(1, left / free)), V
+
+
+def leading_vectors(observed: Observed, gram: Gram, rank: int, rng: np.random.Generator) -> Leading:
+    """Leading eigenvectors, roughly, of enough rows."""
+    some, rows = enough_rows(observed, rng)
+    if rows is not None:
+        gram = UnbiasedGram(some, RankOne().fit(some))
+    return Leading(eigenpairs(gram, rank, tol=ROUGH, rng=rng).vectors, rows)
 
 
 @dataclass(frozen=True)
@@ -246,21 +269,24 @@ class HeldOut:
         return float(np.mean((self.values - predicted) ** 2))
 
 
-def enough_rows(observed: Observed, rng: np.random.Generator) -> Observed:
-    """Rows drawn at random, as many as it takes to choose a rank; all of them if they are not many more.
+def enough_rows(observed: Observed, rng: np.random.Generator) -> tuple[Observed, np.ndarray | None]:
+    """Rows drawn at random, as many as it takes to choose a rank, and which; all and None if they are not many more.
 
     How many components can be told from noise depends on how many entries rows have and on how many columns have. Once
     columns have more, further rows change little.
     """
     n, d = observed.shape
     enough = max(ENOUGH_ROWS, ROWS_A_COLUMN * d)
-    if n < 2 * enough:
-        return observed
-    return observed.take(np.sort(rng.choice(n, enough, replace=False)))
+    if n < 2 * enough or not (observed.in_memory and observed.can_hold_out):
+        return observed, None
+    rows = np.sort(rng.choice(n, enough, replace=False))
+    return observed.take(rows), rows
 
 
-def best_rank(plain: UnbiasedGram, held: HeldOut, rng: np.random.Generator) -> tuple[int, float]:
+def best_rank(plain: UnbiasedGram, held: HeldOut, rng: np.random.Generator) -> tuple[int, float, np.ndarray]:
     """The rank of the baseline that predicts held-out entries best, and its error; 0 if none beats the mean.
+
+    Returned with the leading eigenvectors, as many or more.
 
     Parameters
     ----------
@@ -275,10 +301,10 @@ def best_rank(plain: UnbiasedGram, held: HeldOut, rng: np.random.Generator) -> t
     for rank in ranks:
         if vectors.shape[1] < rank:
             vectors = eigenpairs(plain, min(max(rank, FIRST_VECTORS), ranks[-1]), tol=ROUGH, rng=rng).vectors
-        U, V = fit_baseline(training, plain, rank, rng, vectors)
+        U, V = fit_baseline(training, plain, rank, rng, Leading(vectors))
         error = held.error(np.einsum("pa,pa->p", U[held.rows], V[held.columns]))
         if error < least:
             best, least = rank, error
         elif best:
             break
-    return best, least
+    return best, least, vectors

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from nanfold.assist import HELD_OUT, AssistedGram, HeldOut, best_rank, enough_rows, fit_baseline
+from nanfold.assist import HELD_OUT, AssistedGram, HeldOut, Leading, best_rank, enough_rows, fit_baseline
 from nanfold.gram import Gram, UnbiasedGram
 from nanfold.observation import RankOne, observation_model
 from nanfold.observed import Observed, observe
@@ -27,10 +27,12 @@ class Guess:
     ----------
     rank : of the low-rank part, or of that which neighbours are found by
     upon : None for no smoothing; else the rank of what is smoothed upon, `rank` or 0
+    leading : eigenvectors of some rows that the low-rank part can start from
     """
 
     rank: int
     upon: int | None = None
+    leading: Leading | None = None
 
 
 def choose_guess(observed: Observed, rng: np.random.Generator, *, smooth: bool) -> Guess:
@@ -45,12 +47,15 @@ def choose_guess(observed: Observed, rng: np.random.Generator, *, smooth: bool) 
     smooth = smooth and observed.in_memory and smoothable(observed)
     sample = observed.sample(SAMPLE_VALUES, rng)
     # Averages are the better, the more rows there are to have near neighbours among.
-    training, held = HeldOut.draw(sample if smooth else enough_rows(sample, rng), HELD_OUT, rng)
+    some, rows = (sample, None) if smooth else enough_rows(sample, rng)
+    training, held = HeldOut.draw(some, HELD_OUT, rng)
     if not len(held.values):
         return Guess(0)  # a table so small that nothing could be spared
     plain = UnbiasedGram(training, RankOne().fit(training))
-    rank, error = best_rank(plain, held, rng)
+    rank, error, vectors = best_rank(plain, held, rng)
     best, least = Guess(rank), WORTHWHILE * error
+    if rows is not None and observed.in_memory:
+        best = Guess(rank, leading=Leading(vectors, rows))
     if smooth:
         low_rank, squared = neighborhood(plain, rank, rng)
         for basis in [no_rank(training), low_rank][: 2 if rank else 1]:
@@ -98,7 +103,7 @@ def corrected_gram(plain: UnbiasedGram, assist: Any = "auto", *, rng: np.random.
         return smoothed_gram(plain, guess.rank, guess.upon, rng)
     if guess.rank == 0 or observed.complete:
         return plain
-    return AssistedGram(observed, plain.model, *fit_baseline(observed, plain, guess.rank, rng))
+    return AssistedGram(observed, plain.model, *fit_baseline(observed, plain, guess.rank, rng, guess.leading))
 
 
 def unbiased_gram(
