@@ -417,3 +417,29 @@ class TestThreads:
 
         with pytest.raises(ValueError, match="block 0"):
             _threads.run_blocks(fail, blocks)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_dense_blocks_on_threads(dtype, monkeypatch):
+    """Blocks of few rows, on three threads, and with more vectors than the blocks are cut for."""
+    monkeypatch.setenv("NANFOLD_THREADS", "3")
+    for name, value in (("WORTH_THREADS", 0), ("CACHED_VALUES", 20), ("LEAST_ROWS", 2), ("NARROW", 4)):
+        monkeypatch.setattr(f"nanfold.observed.dense.{name}", value)
+    case = build("dense NaN", dtype)
+    n, d = case.Y.shape
+    rng = np.random.default_rng(0)
+    for k in (2, 5):
+        U, V = rng.standard_normal((n, k)), rng.standard_normal((d, k))
+        scale, shift = rng.standard_normal(n), rng.standard_normal(n)
+        Z = scale[:, None] * (case.Y @ V) + shift[:, None] * U
+        found, image = case.observed.normal_pass(V, U, scale, shift)
+        tolerance = {"rtol": 10 * case.rtol, "atol": 1e4 * case.rtol}
+        assert_allclose(case.observed.matmul(V), case.Y @ V, **tolerance)
+        assert_allclose(case.observed.rmatmul(U), case.Y.T @ U, **tolerance)
+        assert_allclose(case.observed.mask_rmatmul(U), case.M.T @ U, **tolerance)
+        assert_allclose(found, Z, **tolerance)
+        assert_allclose(image, case.Y.T @ (scale[:, None] * Z), **tolerance)
+        assert_allclose(case.observed.row_normals(V, 3, n), np.einsum("is,sa,sb->iab", case.M[3:], V, V), **tolerance)
+        expected = np.einsum("is,ia,ib->sab", case.M[:, 2:], U, U)
+        assert_allclose(case.observed.column_normals(U, 2, d), expected, **tolerance)
+        assert_allclose(case.observed.residual(U, V).rows(0, n)[0], case.Y - case.M * (U @ V.T), **tolerance)

@@ -1,8 +1,11 @@
 """A dense array with NaN in its holes, or with a mask beside it."""
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from nanfold import _kernels
 from nanfold._threads import add_blocks, even_blocks, n_threads, run_blocks
@@ -17,8 +20,13 @@ from nanfold.observed.contract import (
     pair_dots,
 )
 
-# Of the mask or the data, so many values at a time stay in the cache while they are converted and multiplied.
-CACHED_VALUES = 250_000
+# Of the mask or the data, so many values at a time stay in a core's own cache while they are converted and multiplied.
+CACHED_VALUES = 64_000
+# From so many products of single numbers on, blocks of rows are multiplied on all threads, each with a BLAS of one.
+WORTH_THREADS = 4_000_000
+# Fewer rows would be read less often than the vectors; more vectors do not stay beside the rows in the cache.
+LEAST_ROWS = 32
+NARROW = 64
 
 
 class DenseObserved(Observed):
@@ -86,36 +94,49 @@ class DenseObserved(Observed):
         return self._Y[start:stop].astype(np.float64, copy=False)
 
     def _left(self, block: Callable[[int, int], np.ndarray], V: np.ndarray) -> np.ndarray:
-        out = np.empty((self.shape[0], V.shape[1]))
-        for start, stop in self.row_blocks():
+        n, d = self.shape
+        out = np.empty((n, V.shape[1]))
+
+        def product(start: int, stop: int) -> None:
             np.matmul(block(start, stop), V, out=out[start:stop])
+
+        if V.shape[1] > NARROW:
+            for start, stop in self.row_blocks():
+                product(start, stop)
+        else:
+            _in_cache(product, n, d, V.size)
         return out
 
     def _right(self, block: Callable[[int, int], np.ndarray], U: np.ndarray) -> np.ndarray:
-        out = np.zeros((self.shape[1], U.shape[1]))
-        for start, stop in self.row_blocks():
-            out += block(start, stop).T @ U[start:stop]
-        return out
+        def add(start: int, stop: int, A: np.ndarray) -> None:
+            A += block(start, stop).T @ U[start:stop]
+
+        if U.shape[1] > NARROW:
+            out = np.zeros((self.shape[1], U.shape[1]))
+            for start, stop in self.row_blocks():
+                add(start, stop, out)
+            return out
+        return _added_in_cache(add, *self.shape, (self.shape[1], U.shape[1]))
 
     def matmul(self, V: np.ndarray) -> np.ndarray:
         """Y V."""
-        V = as_block(V, self.shape[1])
-        return self._Y @ V if self.dtype == np.float64 else self._left(self._double, V)
+        return self._left(self._double, as_block(V, self.shape[1]))
 
     def rmatmul(self, U: np.ndarray) -> np.ndarray:
         """Y' U."""
-        U = as_block(U, self.shape[0])
-        return self._Y.T @ U if self.dtype == np.float64 else self._right(self._double, U)
+        return self._right(self._double, as_block(U, self.shape[0]))
 
     def normal_pass(
         self, W: np.ndarray, Q: np.ndarray, scale: np.ndarray, shift: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Z = diag(scale) Y W + diag(shift) Q and A = Y' diag(scale) Z, a block of rows after the other."""
         W, Q, scale, shift = as_pass(W, Q, scale, shift, self.shape)
-        Z, A = np.empty_like(Q), np.zeros_like(W)
-        for start, stop in even_blocks(self.shape[0], max(64, CACHED_VALUES // self.shape[1])):
+        Z = np.empty_like(Q)
+
+        def add(start: int, stop: int, A: np.ndarray) -> None:
             add_to_pass(self._double(start, stop), slice(start, stop), W, Q, scale, shift, Z, A)
-        return Z, A
+
+        return Z, _added_in_cache(add, *self.shape, W.shape)
 
     def mask_matmul(self, V: np.ndarray) -> np.ndarray:
         """M V."""
@@ -165,17 +186,22 @@ class DenseObserved(Observed):
         sums = np.zeros((stop - start, len(first)))
         for a, b in even_blocks(len(V), max(64, PANEL_VALUES // len(first))):
             pairs = V[a:b, first] * V[a:b, second]
-            for i, j in even_blocks(stop - start, max(64, CACHED_VALUES // (b - a))):
-                sums[i:j] += self._float_mask(start + i, start + j, slice(a, b)) @ pairs
+
+            def add(i: int, j: int, columns: slice = slice(a, b), pairs: np.ndarray = pairs) -> None:
+                sums[i:j] += self._float_mask(start + i, start + j, columns) @ pairs
+
+            _in_cache(add, stop - start, b - a, pairs.size)
         return _unpacked(sums, V.shape[1])
 
     def column_normals(self, U: np.ndarray, start: int, stop: int) -> np.ndarray:
         """sum_i M_is U_i U_i', as products of the mask with the pairs of columns of U."""
         U = as_block(U, self.shape[0])
         first, second = np.tril_indices(U.shape[1])
-        sums = np.zeros((stop - start, len(first)))
-        for a, b in even_blocks(len(U), max(64, min(CACHED_VALUES // (stop - start), PANEL_VALUES // len(first)))):
+
+        def add(a: int, b: int, sums: np.ndarray) -> None:
             sums += self._float_mask(a, b, slice(start, stop)).T @ (U[a:b, first] * U[a:b, second])
+
+        sums = _added_in_cache(add, len(U), stop - start, (stop - start, len(first)))
         return _unpacked(sums, U.shape[1])
 
     def flipped(self, rng: np.random.Generator) -> "DenseObserved":
@@ -220,11 +246,55 @@ class DenseObserved(Observed):
         """M * (Y - U V')."""
         mask = self._mask if self._weights is None else self._weights
         R = np.empty_like(self._Y)
-        for start, stop in even_blocks(self.shape[0], max(64, CACHED_VALUES // self.shape[1])):
-            L = U[start:stop] @ V.T
+        loadings = np.ascontiguousarray(V.T)
+
+        def leave(start: int, stop: int) -> None:
+            L = U[start:stop] @ loadings
             L *= mask[start:stop]
             np.subtract(self._Y[start:stop], L, out=R[start:stop], casting="same_kind")
+
+        _in_cache(leave, *self.shape, V.size)
         return self._with_values(self, R)
+
+
+def _in_cache(function: Callable[[int, int], None], n: int, d: int, products: int) -> None:
+    """Call ``function(start, stop)`` for blocks of n rows of d values; a row takes so many products."""
+
+    def share(first: int, last: int) -> None:
+        for start, stop in even_blocks(last - first, max(LEAST_ROWS, CACHED_VALUES // d)):
+            function(first + start, first + stop)
+
+    with _threads_for(n * products) as threads:
+        run_blocks(share, even_blocks(n, max(1, -(-n // threads))))
+
+
+def _added_in_cache(
+    function: Callable[[int, int, np.ndarray], None], n: int, d: int, shape: tuple[int, ...]
+) -> np.ndarray:
+    """What ``function(start, stop, A)`` adds to A over blocks of n rows of d values, an A of `shape` a thread."""
+
+    def share(first: int, last: int) -> np.ndarray:
+        A = np.zeros(shape)
+        for start, stop in even_blocks(last - first, max(LEAST_ROWS, CACHED_VALUES // d)):
+            function(first + start, first + stop, A)
+        return A
+
+    with _threads_for(n * int(np.prod(shape))) as threads:
+        return add_blocks(share, even_blocks(n, max(1, -(-n // threads))))
+
+
+@contextmanager
+def _threads_for(products: int) -> Iterator[int]:
+    """How many threads to multiply blocks on, and the BLAS held to one for each of them."""
+    threads = n_threads() if products >= WORTH_THREADS else 1
+    with _libraries().limit(limits=1, user_api="blas") if threads > 1 else nullcontext():
+        yield threads
+
+
+@functools.cache
+def _libraries() -> ThreadpoolController:
+    """The BLAS that is loaded; looking for it takes longer than many a product."""
+    return ThreadpoolController()
 
 
 def _unpacked(sums: np.ndarray, k: int) -> np.ndarray:
