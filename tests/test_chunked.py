@@ -218,7 +218,7 @@ class TestGram:
         observed.normal_pass(np.ones((40, 2)), np.ones((120, 2)), np.ones(120), np.zeros(120))
         assert sorted(reads) == [25, 45, 50]
 
-    @pytest.mark.parametrize(("holes", "beside_steps"), [(False, 2 + 2 + 1), (True, 2 + 1 + 2 + 3)])
+    @pytest.mark.parametrize(("holes", "beside_steps"), [(False, 2 + 2 + 1), (True, 2 + 1 + 2 + 6)])
     def test_a_fit_reads_no_more_often_than_documented(self, holes, beside_steps):
         """To survey, before the first step, to check the result, and for the loadings."""
         X = low_rank("dense")[0]
