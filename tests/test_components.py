@@ -103,7 +103,7 @@ class TestSignFlips:
         assert len(pairs.values) == rank
 
     def test_nothing_but_noise(self):
-        with pytest.raises(ValueError, match="nothing to keep: no component stands out of the sign-flipped data"):
+        with pytest.raises(ValueError, match="nothing to keep: no component stands out of the sign-flipped data; give"):
             leading(gram_of(planted(0)), "signflip")
 
     def test_more_than_are_looked_at_first(self, monkeypatch):

@@ -54,7 +54,12 @@ def null_eigenvalues(gram: UnbiasedGram, n_flips: int, rng: np.random.Generator)
 def signflip_rank(gram: UnbiasedGram, n_flips: int, rng: np.random.Generator) -> int:
     """How many eigenvalues exceed the 95 % quantile of the largest one under random signs."""
     found = rank_above(gram, signflip_limit(null_eigenvalues(gram, n_flips, rng)), rng)
-    return _at_least_one(found, "no component stands out of the sign-flipped data")
+    if found == 0:
+        raise ValueError(
+            "There is nothing to keep: no component stands out of the sign-flipped data; give a number of components, "
+            "which is what diagonal='denoised' needs too."
+        )
+    return found
 
 
 def signflip_limit(null: np.ndarray) -> float:
@@ -148,12 +153,11 @@ def _count(values: np.ndarray, gram: Gram, n_components: Any) -> int:
 def _not_negative(values: np.ndarray, gram: Gram) -> int:
     """How many eigenvalues are not negative; an error if all are."""
     count = int(np.sum(values >= -_rounding(values, gram)))
-    return _at_least_one(count, "every eigenvalue of the corrected Gram matrix is negative")
-
-
-def _at_least_one(count: int, reason: str) -> int:
     if count == 0:
-        raise ValueError(f"There is nothing to keep: {reason}; more of X must be known.")
+        raise ValueError(
+            "There is nothing to keep: every eigenvalue of the corrected Gram matrix is negative; more of X must "
+            "be known."
+        )
     return count
 
 
