@@ -79,7 +79,7 @@ def test_report_tells_what_was_done(written):
     page = Page()
     page.feed((written[0] / "report.html").read_text(encoding="utf-8"))
     text = " ".join(" ".join(page.text).split())
-    assert "120 samples with 600 features, in 3 clusters; 40% of the entries hidden." in text
+    assert "120 samples with 600 features, in 3 clusters; 40 % of the entries hidden." in text
     assert "nanfold demo --samples 120 --features 600 --draws 2 --seed 0" in text
     assert f"numpy {np.__version__}" in text
 
