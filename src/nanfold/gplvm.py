@@ -33,6 +33,10 @@ class GPLVM(OnCorrectedScores):
     inducing : "auto", int, array or None
         None for the exact objective; a number of inducing inputs for the sparse bound, whose cost grows linearly with
         the samples; "auto" is exact up to 1500 samples and 100 inducing inputs beyond.
+    init : {"auto", "pca", "geodesic"} or array of (n_samples, n_components)
+        Where the search starts: at the scores of the PCA; where these are unfolded along a graph of neighbours; or at
+        positions of your own. "auto" tries the first two, a kernel that is named is tried at two lengthscales, and what
+        short trials on at most 300 samples bring highest goes on.
     noise_floor : float
         The noise variance is kept above this share of the mean variance of a sample.
     max_iter, tol
@@ -73,6 +77,7 @@ class GPLVM(OnCorrectedScores):
         *,
         kernel: Any = "rbf",
         inducing: Any = "auto",
+        init: Any = "auto",
         noise_floor: float = 1e-6,
         max_iter: int = 1000,
         tol: float = 1e-8,
@@ -88,6 +93,7 @@ class GPLVM(OnCorrectedScores):
         self.n_components = n_components
         self.kernel = kernel
         self.inducing = inducing
+        self.init = init
         self.noise_floor = noise_floor
         self.max_iter = max_iter
         self.tol = tol
@@ -116,6 +122,7 @@ class GPLVM(OnCorrectedScores):
             self.n_components,
             kernel=self.kernel,
             inducing=inducing,
+            init=self.init,
             noise_floor=self.noise_floor,
             max_iter=self.max_iter,
             tol=self.tol,

@@ -9,7 +9,7 @@ from nanfold.gp import exact, sparse
 from nanfold.gp.fit import fit
 from nanfold.gp.kernels import NAMES, RBF, Matern52
 from nanfold.gp.problem import Factor, Point, SingularCovarianceError
-from nanfold.gp.start import initial_inducing, initial_positions, starting_point
+from nanfold.gp.start import initial_inducing, initial_positions, starting_points
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,8 @@ def test_every_kernel_climbs(data, kernel, inducing):
 
 
 def test_the_report_says_what_the_model_says(data):
-    fitted = fit(data, 2, tol=1e-6)
+    start = start_of(data)
+    fitted = fit(data, 2, init="pca", kernel=start.kernel, tol=1e-6)
     at_end = exact.evaluate(data, fitted.X, fitted.kernel, fitted.noise)
     report = fitted.report
     assert report.objective == pytest.approx(at_end.value, rel=1e-12)
@@ -68,16 +69,14 @@ def test_the_report_says_what_the_model_says(data):
     assert report.message == "the tolerance was met"
     assert report.at_bounds == ()
     assert report.n_evaluations > report.n_iter
-    start = start_of(data)
+    assert (report.start, report.n_starts) == (f"pca, {start.kernel!r}", 1)
     assert report.history[0] == pytest.approx(exact.evaluate(data, start.X, start.kernel, start.noise).value, rel=1e-12)
     assert 0 < report.gradient_norm < 1e-3
 
 
 def start_of(factor: Factor, **options: object) -> Point:
-    """Where a fit begins."""
-    return starting_point(
-        factor, 2, **{"kernel": "rbf", "inducing": None, "X": None, "noise": None, "random_state": 0, **options}
-    )
+    """Where a fit may begin, at the PCA if nothing else is said."""
+    return starting_points(factor, 2, **{"kernel": "rbf", "init": "pca", "noise": None, **options})[0].point
 
 
 def test_the_start_is_the_pca():
@@ -100,7 +99,7 @@ def test_an_unseen_trace_starts_in_the_noise():
 
 def test_a_start_that_is_given_is_taken(data):
     X = np.random.default_rng(0).normal(size=(80, 2))
-    start = start_of(data, X=X, kernel=Matern52(0.5, [1.0, 2.0]), noise=0.7)
+    start = start_of(data, init=X, kernel=Matern52(0.5, [1.0, 2.0]), noise=0.7)
     np.testing.assert_allclose(start.X, X, rtol=1e-14)
     assert repr(start.kernel) == "Matern52(variance=0.5, lengthscale=[1, 2])"
     assert start.noise == pytest.approx(0.7)
@@ -122,7 +121,7 @@ def test_the_same_seed_gives_the_same_fit(data):
 
 
 def test_inducing_inputs_can_be_given(data):
-    U = initial_positions(data.compact(), 2)[0][:9]
+    U = initial_positions(data.compact(), 2)[:9]
     fitted = fit(data, 2, inducing=U, tol=1e-5)
     assert fitted.inducing.shape == (9, 2)
     bound = sparse.evaluate(data, fitted.X, fitted.kernel, fitted.noise, fitted.inducing).value
@@ -171,7 +170,10 @@ def test_a_step_to_a_singular_covariance_is_taken_back(data, monkeypatch):
     # a search that begins there cannot be taken back
     values[:] = [0.0] * 4
     with pytest.raises(SingularCovarianceError, match="went too far"):
-        fit(data, 2)
+        fit(data, 2, init="pca", kernel=RBF(0.5, 3.0))
+    # where there are others, one of these is taken
+    values[:] = [0.0] * 4
+    assert fit(data, 2, tol=1e-5).report.objective == pytest.approx(fitted.report.objective, rel=1e-3)
 
 
 def test_progress_is_one_line_on_standard_error(data, capsys):
@@ -201,8 +203,13 @@ def test_progress_is_one_line_on_standard_error(data, capsys):
         ({"inducing": True}, ValueError, "inducing must be None, a whole number .*; it is True"),
         ({"inducing": np.zeros((21, 2))}, ValueError, "inducing has 21 rows, more than the 20 samples"),
         ({"inducing": np.zeros((3, 4))}, ValueError, r"inducing must be a finite matrix with 2 columns.*\(3, 4\)"),
-        ({"X": np.zeros((20, 3))}, ValueError, r"X must be finite and of shape \(20, 2\); it is of shape \(20, 3\)"),
-        ({"X": np.full((20, 2), np.nan)}, ValueError, r"X must be finite and of shape \(20, 2\)"),
+        (
+            {"init": np.zeros((20, 3))},
+            ValueError,
+            r"init must be finite and of shape \(20, 2\); it is of shape \(20, 3\)",
+        ),
+        ({"init": np.full((20, 2), np.nan)}, ValueError, r"init must be finite and of shape \(20, 2\)"),
+        ({"init": "pcs"}, ValueError, "init must be one of auto, pca, geodesic, or positions; it is 'pcs'"),
         ({"noise": 1e-12}, ValueError, "noise starts at 1e-12, which must not be below its floor"),
         ({"noise": np.nan}, ValueError, "noise starts at nan"),
         ({"noise_floor": 0}, ValueError, "noise_floor must lie between 0 and 1, not 0"),

@@ -1,65 +1,28 @@
-"""Fit a GPLVM: L-BFGS on positions, kernel, noise and inducing inputs together, and a report of how it ended."""
+"""Fit a GPLVM: choose among starts by short trials, and climb from the best."""
 
 from __future__ import annotations
 
-import sys
-import time
 import warnings
-from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import OptimizeResult, minimize
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
 from nanfold.gp import exact, sparse
+from nanfold.gp.climb import Report, climb
 from nanfold.gp.kernels import Array, Kernel
-from nanfold.gp.problem import Evaluation, Factor, Point, Posterior, SingularCovarianceError
-from nanfold.gp.start import starting_point
-from nanfold.gp.variables import Variables
+from nanfold.gp.problem import Factor, Posterior
+from nanfold.gp.start import initial_inducing, starting_points
+from nanfold.gp.trials import choose
 
 #: Up to this many samples BLAS runs on one thread: more bring little when idle, and wait for each other when not (on a
 #: busy machine with two cores, one evaluation at n = 150 took 27 ms on two threads and 1.4 ms on one).
 ONE_THREAD_SAMPLES = 1000
-
-
-@dataclass(frozen=True)
-class Report:
-    """How a fit ended.
-
-    Attributes
-    ----------
-    converged : bool
-        Whether the tolerance was met before `max_iter`.
-    message : str
-        Why it stopped.
-    n_iter, n_evaluations : int
-        Iterations of L-BFGS, and evaluations of the objective.
-    objective : float
-        The log likelihood at the end, or on the sparse path its lower bound.
-    gradient_norm : float
-        The largest entry of the projected gradient of the objective over n d, in the scaled variables.
-    at_bounds : tuple of str
-        The parameters that ended at a bound: "noise" stands at its floor.
-    history : array of n_iter + 1
-        The objective at the start and after each iteration.
-    seconds : float
-        Wall clock.
-    """
-
-    converged: bool
-    message: str
-    n_iter: int
-    n_evaluations: int
-    objective: float
-    gradient_norm: float
-    at_bounds: tuple[str, ...]
-    history: Array
-    seconds: float
 
 
 @dataclass(frozen=True)
@@ -91,7 +54,7 @@ def fit(
     *,
     kernel: str | Kernel = "rbf",
     inducing: int | ArrayLike | None = None,
-    X: ArrayLike | None = None,
+    init: str | ArrayLike = "auto",
     noise: float | None = None,
     noise_floor: float = 1e-6,
     max_iter: int = 1000,
@@ -112,8 +75,9 @@ def fit(
     inducing : int or array of (m, n_components), optional
         None fits the exact objective, O(n^3) an iteration; a number of inducing inputs, or where they start, the
         sparse bound, O(n m^2 + n m r).
-    X : array of (n, n_components), optional
-        Where the positions start; `start` describes this and all other starting values.
+    init : {"auto", "pca", "geodesic"} or array of (n, n_components)
+        Where the positions start: at the PCA, unfolded along a graph of neighbours, or as given. "auto" tries both.
+        A kernel that is named is tried at two lengthscales. `trials` chooses.
     noise : float, optional
         The noise variance to start from.
     noise_floor : float
@@ -135,23 +99,17 @@ def fit(
     """
     _check_options(n_components, noise_floor, max_iter, tol)
     working = factor.compact()
-    start = starting_point(working, n_components, kernel, inducing, X, noise, random_state)
-    variables = Variables(start, noise_floor * working.scale)
-    trail = _Trail(working.n * working.d, max_iter, progress)
     # the sparse path has threads of its own
-    alone = start.inducing is not None or working.n <= ONE_THREAD_SAMPLES
+    alone = inducing is not None or working.n <= ONE_THREAD_SAMPLES
     with threadpool_limits(1, user_api="blas") if alone else nullcontext():
-        trail.record(-_evaluate(working, start).value / trail.scale)
-        result = minimize(
-            _descended(working, variables, trail),
-            variables.pack(start),
-            jac=True,
-            method="L-BFGS-B",
-            bounds=np.stack([variables.lower, variables.upper], axis=1),
-            callback=trail,
-            options={"maxiter": max_iter, "maxfun": 20 * max_iter, "ftol": tol, "gtol": tol},
-        )
-    point, report = variables.unpack(result.x), trail.report(result, variables)
+        starts = starting_points(working, n_components, kernel, init, noise)
+        start = choose(working, starts, noise_floor)
+        point = start.point
+        if inducing is not None:
+            rng = check_random_state(random_state)
+            point = point._replace(inducing=initial_inducing(inducing, point.X, rng))
+        point, report = climb(working, point, noise_floor, max_iter, tol, progress)
+    report = replace(report, start=start.name, n_starts=len(starts))
     _warn(report, noise_floor)
     return Fit(factor, *point, report)
 
@@ -163,68 +121,6 @@ def _check_options(n_components: int, noise_floor: float, max_iter: int, tol: fl
     for name, number in (("noise_floor", noise_floor), ("tol", tol)):
         if not isinstance(number, Real) or not 0 < number < 1:
             raise ValueError(f"{name} must lie between 0 and 1, not {number!r}.")
-
-
-def _descended(factor: Factor, variables: Variables, trail: _Trail) -> Callable[[Array], tuple[float, Array]]:
-    """Return what L-BFGS descends: minus the objective over n d, and its gradient in the variables."""
-
-    def function(v: Array) -> tuple[float, Array]:
-        try:
-            e = _evaluate(factor, variables.unpack(v))
-        except SingularCovarianceError:
-            # the line search went too far: a value above all others, and finite for its interpolation, sends it back
-            return trail.barrier, np.zeros_like(v)
-        return -e.value / trail.scale, -variables.pack_gradient(e) / trail.scale
-
-    return function
-
-
-def _evaluate(factor: Factor, point: Point) -> Evaluation:
-    """Evaluate the exact objective, or the bound where there are inducing inputs."""
-    if point.inducing is None:
-        return exact.evaluate(factor, point.X, point.kernel, point.noise)
-    return sparse.evaluate(factor, point.X, point.kernel, point.noise, point.inducing)
-
-
-@dataclass
-class _Trail:
-    """Follows the search from iteration to iteration."""
-
-    scale: float
-    max_iter: int
-    progress: bool
-    began: float = field(default_factory=time.perf_counter)
-    values: list[float] = field(default_factory=list)
-
-    @property
-    def barrier(self) -> float:
-        """A value far above where the search began."""
-        return 1e3 + 1e3 * abs(self.values[0] / self.scale)
-
-    def record(self, f: float) -> None:
-        self.values.append(-f * self.scale)
-        if self.progress:
-            sys.stderr.write(f"\riteration {len(self.values) - 1}/{self.max_iter}: objective {self.values[-1]:<16.8g}")
-            sys.stderr.flush()
-
-    def __call__(self, intermediate_result: OptimizeResult) -> None:
-        self.record(intermediate_result.fun)
-
-    def report(self, result: OptimizeResult, variables: Variables) -> Report:
-        if self.progress:
-            sys.stderr.write("\n")
-        messages = ("the tolerance was met", f"{result.nit} iterations were not enough", "no better point on the line")
-        return Report(
-            converged=result.status == 0,
-            message=messages[result.status],
-            n_iter=result.nit,
-            n_evaluations=result.nfev + 1,
-            objective=-result.fun * self.scale,
-            gradient_norm=variables.projected_norm(result.x, result.jac),
-            at_bounds=variables.at_bounds(result.x),
-            history=np.array(self.values),
-            seconds=time.perf_counter() - self.began,
-        )
 
 
 def _warn(report: Report, noise_floor: float) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial import cKDTree
-from sklearn.utils import check_random_state
 
+from nanfold.gp.geodesic import geodesic_positions
 from nanfold.gp.kernels import Array, Kernel, make_kernel
 from nanfold.gp.problem import Factor, Point
 
@@ -14,39 +16,69 @@ from nanfold.gp.problem import Factor, Point
 LEAST_NOISE_SHARE = 0.01
 #: Two columns of Z count as dependent when the smaller eigenvalue of Z'Z is below this share of the largest.
 RANK_TOLERANCE = 1e-12
+#: Lengthscales to begin with, as shares of how far apart two samples are.
+LENGTHSCALE_SHARES = (np.sqrt(2), 0.5)
+INITS = ("auto", "pca", "geodesic")
 
 
-def starting_point(
-    factor: Factor,
-    n_components: int,
-    kernel: str | Kernel,
-    inducing: int | ArrayLike | None,
-    X: ArrayLike | None,
-    noise: float | None,
-    random_state: int | np.random.RandomState | None,
-) -> Point:
-    """Return where the search begins; what the caller gives replaces what is found here."""
-    positions, explained = initial_positions(factor, n_components)
-    if X is not None:
-        positions = np.array(X, dtype=np.float64)
-        if positions.shape != (factor.n, n_components) or not np.all(np.isfinite(positions)):
+class Start(NamedTuple):
+    """A point where a search may begin, and what it is called."""
+
+    name: str
+    point: Point
+
+
+def starting_points(
+    factor: Factor, n_components: int, kernel: str | Kernel, init: str | ArrayLike, noise: float | None
+) -> list[Start]:
+    """Return where a search may begin: every choice of positions with every kernel, the PCA first.
+
+    What the caller gives leaves no choice. Inducing inputs are for `initial_inducing`.
+    """
+    level = initial_noise(factor, n_components) if noise is None else float(noise)
+    kernels = initial_kernels(kernel, factor, n_components)
+    return [
+        Start(f"{name}, {begun!r}", Point(positions, begun, level))
+        for name, positions in named_positions(factor, n_components, init).items()
+        for begun in kernels
+    ]
+
+
+def named_positions(factor: Factor, n_components: int, init: str | ArrayLike) -> dict[str, Array]:
+    """Return the positions that `init` names, or holds, by their names."""
+    if not isinstance(init, str):
+        given = np.array(init, dtype=np.float64)
+        if given.shape != (factor.n, n_components) or not np.all(np.isfinite(given)):
             raise ValueError(
-                f"X must be finite and of shape {(factor.n, n_components)}; it is of shape {positions.shape}."
+                f"init must be finite and of shape {(factor.n, n_components)}; it is of shape {given.shape}."
             )
-    return Point(
-        positions,
-        initial_kernel(kernel, factor, n_components),
-        initial_noise(factor, explained) if noise is None else float(noise),
-        None if inducing is None else initial_inducing(inducing, positions, check_random_state(random_state)),
-    )
+        return {"given": given}
+    if init not in INITS:
+        raise ValueError(f"init must be one of {', '.join(INITS)}, or positions; it is {init!r}.")
+    found = {} if init == "geodesic" else {"pca": initial_positions(factor, n_components)}
+    if init != "pca" and (unfolded := geodesic_positions(factor, n_components)) is not None:
+        found["geodesic"] = unfolded
+    if not found:
+        raise ValueError(
+            f"init='geodesic' finds fewer than n_components={n_components} dimensions in the graph of neighbours; "
+            "take 'pca'."
+        )
+    return found
 
 
-def initial_positions(factor: Factor, n_components: int) -> tuple[Array, float]:
-    """Return the leading left singular vectors of Z at mean square one, and the share of tr(G+) they hold.
+def initial_positions(factor: Factor, n_components: int) -> Array:
+    """Return the leading left singular vectors of Z at mean square one.
 
     For Z from eigenpairs these are its leading columns, so that X starts as the scores of the PCA, each component
     at unit variance. Each has its entry of largest magnitude positive.
     """
+    eigenvalues, V = _leading(factor, n_components)
+    X = factor.Z @ (V * np.sqrt(factor.n / eigenvalues))
+    return X * np.sign(X[np.abs(X).argmax(axis=0), np.arange(n_components)])
+
+
+def _leading(factor: Factor, n_components: int) -> tuple[Array, Array]:
+    """The leading eigenvalues and eigenvectors of Z'Z."""
     n, r = factor.Z.shape
     if n_components > min(n, r):
         raise ValueError(f"n_components={n_components} is more than there can be: Z has {n} samples and {r} columns.")
@@ -55,28 +87,30 @@ def initial_positions(factor: Factor, n_components: int) -> tuple[Array, float]:
     rank = int(np.sum(eigenvalues > RANK_TOLERANCE * eigenvalues[0]))
     if n_components > rank:
         raise ValueError(f"n_components={n_components}, but only {rank} columns of Z are independent.")
-    X = factor.Z @ (V[:, :n_components] * np.sqrt(n / eigenvalues[:n_components]))
-    X *= np.sign(X[np.abs(X).argmax(axis=0), np.arange(n_components)])
-    return X, float(eigenvalues[:n_components].sum() / factor.trace)
+    return eigenvalues[:n_components], V[:, :n_components]
 
 
-def initial_kernel(kernel: str | Kernel, factor: Factor, n_components: int) -> Kernel:
-    """Return the kernel that `kernel` names; one that is given as an object starts at its own values.
+def initial_kernels(kernel: str | Kernel, factor: Factor, n_components: int) -> list[Kernel]:
+    """Return the kernels that `kernel` names; one that is given as an object starts at its own values.
 
-    The variance is tr(G+) / n, the mean variance of a sample. The lengthscale is 2 sqrt(n_components): at unit
-    variance two samples are sqrt(2 n_components) apart, so that over most of the data the kernel starts out close to
-    a linear one, as the positions do.
+    The variance is tr(G+) / n, the mean variance of a sample. At unit variance two samples are sqrt(2 n_components)
+    apart. The first lengthscale is sqrt(2) times that, so that over most of the data the kernel starts out close to a
+    linear one, as the PCA is; the second is half of that, for what bends.
     """
     if isinstance(kernel, str):
-        return make_kernel(kernel, n_components, factor.scale, 2 * np.sqrt(n_components))
+        apart = np.sqrt(2 * n_components)
+        made = [make_kernel(kernel, n_components, factor.scale, apart * share) for share in LENGTHSCALE_SHARES]
+        # a linear kernel has none
+        return made[:1] if np.array_equal(made[0].theta, made[1].theta) else made
     if not isinstance(kernel, Kernel):
         raise TypeError(f"kernel must be a name or a Kernel, not {type(kernel).__name__}.")
     kernel.check(n_components)
-    return kernel
+    return [kernel]
 
 
-def initial_noise(factor: Factor, explained: float) -> float:
+def initial_noise(factor: Factor, n_components: int) -> float:
     """Return what the leading components leave of tr(G+) / n, and no less than a hundredth of it all."""
+    explained = float(_leading(factor, n_components)[0].sum() / factor.trace)
     return factor.scale * max(1 - explained, LEAST_NOISE_SHARE)
 
 
