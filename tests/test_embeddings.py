@@ -15,6 +15,8 @@ from sklearn.metrics import adjusted_rand_score
 
 import nanfold as nf
 from nanfold.diagonal import ShiftedGram
+from nanfold.gp.kernels import RBF
+from nanfold.gplvm import standing_out
 
 N = 120
 # Settings of one method alone that no data of N samples allow.
@@ -347,6 +349,62 @@ class TestGPLVM:
         H = data[0][:N]
         exact, approximate = (_fit(make("GPLVM", inducing=inducing), H) for inducing in (None, 60))
         assert approximate.log_likelihood_ == pytest.approx(exact.log_likelihood_, rel=0.02)
+
+    @pytest.mark.parametrize(
+        ("limit", "error", "count"),
+        [
+            (6.95, 0.0, 1),
+            # a mean of 2 in all 10; of 13 / 9 without the first, of 8 / 8 without the second
+            (1.95, 0.0, 3),
+            (1.95, 0.99, 2),
+            (0.9, 0.0, 6),
+            (20.0, 0.0, 0),
+        ],
+    )
+    def test_components_stand_out_of_what_those_before_leave(self, limit, error, count):
+        values = np.array([7.0, 5.0, 0.98, 0.75, 0.7, 0.65])
+        assert standing_out(values, 20.0, 10, limit, error) == count
+
+    def test_clusters_are_not_torn_apart_for_noise(self):
+        X, labels = nf.datasets.make_clusters(200, 1500, random_state=0)
+        H = nf.datasets.hide(X, random_state=0)
+        quick = {"assist": 0, "tol": 1e-6, "max_iter": 1000}
+        kept, torn = (make("GPLVM", representation=name, **quick).fit(H) for name in ("auto", "all"))
+        index = [
+            adjusted_rand_score(labels, KMeans(3, n_init=10, random_state=0).fit_predict(model.embedding_))
+            for model in (kept, torn)
+        ]
+        assert index[0] > 0.9
+        assert index[1] < 0.75
+        seen, everything = kept._fit.factor, torn._fit.factor
+        assert seen.Z.shape[1] < 10 < everything.Z.shape[1] == torn.pca_.n_components_
+        # what is left out counts as noise
+        gram = nf.unbiased_gram(H)
+        assert seen.trace == pytest.approx(gram.diagonal().sum(), rel=1e-6)
+        assert everything.residual < 1e-9 * seen.trace < seen.residual
+        assert kept.transform(H[:5]).shape == (5, 2)
+
+    def test_no_fewer_components_than_it_makes(self):
+        X, _ = nf.datasets.make_clusters(60, 300, random_state=0)
+        model = _fit(make("GPLVM", n_components=7, max_iter=3), X)
+        assert model._fit.factor.Z.shape[1] == 7
+
+    def test_errors_that_negative_eigenvalues_show_are_left_out(self, data):
+        gram = nf.unbiased_gram(data[0][:N], assist="auto", random_state=0)
+        error = -np.linalg.eigvalsh(gram.toarray())[0]
+        model = _fit(make("GPLVM", max_iter=3), data[0][:N])
+        assert error > 0
+        assert np.linalg.norm(model._fit.factor.Z, axis=0).min() ** 2 > error
+
+    def test_its_start_can_be_chosen(self, data):
+        H = data[0][:N]
+        tried = {init: _fit(make("GPLVM", init=init), H)._fit.report for init in ("auto", "pca", "geodesic")}
+        assert {init: report.n_starts for init, report in tried.items()} == {"auto": 4, "pca": 2, "geodesic": 2}
+        positions = np.random.default_rng(0).normal(size=(N, 2))
+        given = _fit(make("GPLVM", init=positions, kernel=RBF(2.0, 1.0)), H)._fit.report
+        assert given.start == "given, RBF(variance=2, lengthscale=1)"
+        with pytest.raises(ValueError, match="init must be one of auto, pca, geodesic, or positions; it is 'spectral'"):
+            make("GPLVM", init="spectral").fit(H)
 
     def test_bounded_where_the_raw_gram_matrix_is_not(self, data):
         """With negative eigenvalues left in, the objective grows without end as the noise falls; with ours it falls."""

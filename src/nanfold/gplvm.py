@@ -3,16 +3,37 @@
 from typing import Any
 
 import numpy as np
+from scipy.linalg import eigh
+from sklearn.utils import check_random_state
 
+from nanfold.components import null_eigenvalues, signflip_limit
 from nanfold.gp.fit import fit
 from nanfold.gp.predict import locate
 from nanfold.gp.problem import Factor
-from nanfold.gram import Gram
+from nanfold.gram import Gram, UnbiasedGram
 from nanfold.representation import OnCorrectedScores, n_varying
 
 # Up to this many samples the exact objective, O(n^3) an iteration, is affordable.
 EXACT_SAMPLES = 1500
 INDUCING = 100
+# The largest eigenvalue under random signs differs little between draws.
+FLIPS = 3
+
+
+def standing_out(values: np.ndarray, total: float, most: int, limit: float, error: float) -> int:
+    """How many leading eigenvalues exceed what noise makes, each with those before it taken off.
+
+    Parameters
+    ----------
+    values : eigenvalues, falling
+    total : the sum of all, negative ones too
+    most : how many there can be, which noise is spread over
+    limit : the largest eigenvalue of noise with that sum; what is left has it smaller as its mean is
+    error : no eigenvalue of this size or below counts
+    """
+    left = (total - np.cumsum(values) + values) / (most - np.arange(len(values)))
+    noise = values <= np.maximum(limit * left / (total / most), error)
+    return int(noise.argmax()) if noise.any() else len(values)
 
 
 class GPLVM(OnCorrectedScores):
@@ -52,10 +73,12 @@ class GPLVM(OnCorrectedScores):
     center : bool
         Whether the mean of the observed entries is subtracted from each feature.
     representation : "auto", int, float or str
-        The components of the corrected PCA that make G+, as `n_components` of :class:`nanfold.PCA`; "auto" is "all"
-        below 4096 samples and 50 from there on.
+        The components of the corrected PCA that make G+, as `n_components` of :class:`nanfold.PCA`; what they leave out
+        counts as noise. "auto" takes those that stand out of noise, which random signs and the negative eigenvalues
+        show, and no fewer than `n_components`; and 50 from 4096 samples on. "all" is the whole projection, in which
+        noise and the errors of the estimate count as structure.
     random_state : int, RandomState or None
-        Seeds the eigensolver and where the inducing inputs start.
+        Seeds the eigensolver, the random signs and where the inducing inputs start.
     verbose : bool
         Keep a line about the state of the fit on standard error.
 
@@ -66,7 +89,7 @@ class GPLVM(OnCorrectedScores):
     kernel_ : the fitted kernel
     noise_variance_ : float
     log_likelihood_ : float
-        The objective at the end; on the sparse path its lower bound.
+        The objective at the end; on the sparse path, and where components are left out, a lower bound of it.
     n_iter_, converged_ : how the fit ended
     pca_ : the corrected PCA underneath
     """
@@ -109,7 +132,8 @@ class GPLVM(OnCorrectedScores):
     def _embed(self, scores: np.ndarray, gram: Gram) -> None:
         self._check_rank(scores)
         n, d = gram.shape[0], gram.n_features
-        Z = scores / np.sqrt(d)
+        kept = self._kept(scores, gram)
+        Z = scores[:, :kept] / np.sqrt(d)
         # Leading components leave a part of the trace out, which belongs to the noise.
         trace = max(float(gram.diagonal().sum()), float(np.vdot(Z, Z)))
         inducing = self.inducing
@@ -118,7 +142,7 @@ class GPLVM(OnCorrectedScores):
                 raise ValueError(f"inducing must be 'auto', a number, an array or None; it is {inducing!r}.")
             inducing = None if n <= EXACT_SAMPLES else INDUCING
         self._fit = fit(
-            Factor(Z, d, trace if self._leaves_out(scores) else None),
+            Factor(Z, d, trace if kept < scores.shape[1] or self._leaves_out(scores) else None),
             self.n_components,
             kernel=self.kernel,
             inducing=inducing,
@@ -145,6 +169,25 @@ class GPLVM(OnCorrectedScores):
                 "to start from; choose fewer."
             )
 
+    def _kept(self, scores: np.ndarray, gram: Gram) -> int:
+        """How many of the components the model sees.
+
+        Noise spreads the small eigenvalues, and holes spread them further. The likelihood takes what is spread for
+        structure: with all components its optimum may explain the noise, and tear clusters apart for it.
+        """
+        # dissimilarities have no features whose signs could be drawn
+        of_features = gram.n_features == gram.observed.shape[1]
+        if self.representation != "auto" or self.pca_.n_components != "all" or not of_features:
+            return scores.shape[1]
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
+        null = null_eigenvalues(UnbiasedGram(gram.observed, self.pca_.observation_), FLIPS, rng)
+        # the Gram matrix itself has no negative eigenvalues, so the estimate's are errors
+        error = -eigh(gram.toarray(), eigvals_only=True, subset_by_index=[0, 0])[0]
+        values = np.einsum("ik,ik->k", scores, scores) / gram.n_features
+        most = min(gram.shape[0], gram.n_features)
+        found = standing_out(values, float(gram.diagonal().sum()), most, signflip_limit(null), error)
+        return min(max(found, self.n_components), scores.shape[1])
+
     def _leaves_out(self, scores: np.ndarray) -> bool:
         """Whether there may be positive eigenvalues beyond the components kept."""
         return self.pca_.n_components != "all" and scores.shape[1] < min(scores.shape[0], self.n_features_in_)
@@ -157,5 +200,5 @@ class GPLVM(OnCorrectedScores):
         X : (n_samples, n_features) array, table or sparse array
         mask : True where observed, or a structured mask of these rows; None if X itself shows its holes
         """
-        scores = self._new_scores(X, mask)
+        scores = self._new_scores(X, mask)[:, : self._fit.factor.Z.shape[1]]
         return locate(self._fit, scores / np.sqrt(self.n_features_in_)).X
