@@ -51,8 +51,8 @@ the inferred dropouts |
 | mean fill, KNN | beside the paper: means, or the mean of 5 neighbours, in the holes |
 
 PCA keeps as many components as the scree test (CNG) says on real sets and two on simulated data; the others make two
-dimensions. t-SNE and UMAP see all components with non-negative eigenvalues, GPLVM those that stand out of the data with
-random signs."""
+dimensions. t-SNE and UMAP see all components with non-negative eigenvalues, GPLVM those of them that
+stand out of noise."""
 
 
 def page(results: dict[str, list[Result]], errors: Sequence[GramError] = ()) -> str:
