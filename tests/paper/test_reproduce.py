@@ -63,6 +63,8 @@ def test_a_run_writes_everything_and_the_page_can_be_made_again(folder, tmp_path
         (["real", "--jobs", "0"], "--jobs must be at least 1; it is 0."),
         (["real", "--limit", "0"], "--limit must be a positive number of seconds; it is 0."),
         (["simulation", "--sets", "yan90"], "--sets chooses among the real sets"),
+        (["real", "--samples", "100"], "--samples is of the simulation; leave it out, or say"),
+        (["page", "--features", "100"], "--features is of the simulation; leave it out, or say"),
         (["simulation", "--features", "10"], "--features must be at least 60; it is 10."),
         (["page"], "to make a page of; run 'nanfold reproduce simulation'."),
     ],

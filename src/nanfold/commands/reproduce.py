@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 STUDIES = ("simulation", "real")
 REPETITIONS = {"simulation": 10, "real": 20}
+SAMPLES, FEATURES = 600, 3000
 GRAM = "gram.csv"
 
 
@@ -46,8 +47,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--limit", metavar="SECONDS", type=float, default=600.0, help="the most that a job may take (default: 600)"
     )
     parser.add_argument("--again", action="store_true", help="do jobs again that failed in an earlier run")
-    parser.add_argument("--samples", metavar="N", type=int, default=600, help="of the simulation (default: 600)")
-    parser.add_argument("--features", metavar="N", type=int, default=3000, help="of the simulation (default: 3000)")
+    parser.add_argument("--samples", metavar="N", type=int, help="of the simulation (default: 600)")
+    parser.add_argument("--features", metavar="N", type=int, help="of the simulation (default: 3000)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -82,6 +83,11 @@ def _check(args: argparse.Namespace) -> None:
 
     if args.repetitions is None:
         args.repetitions = REPETITIONS.get(args.study, 1)
+    for option, value in (("--samples", args.samples), ("--features", args.features)):
+        if value is not None and args.study != "simulation":
+            raise ValueError(f"{option} is of the simulation; leave it out, or say 'nanfold reproduce simulation'.")
+    args.samples = SAMPLES if args.samples is None else args.samples
+    args.features = FEATURES if args.features is None else args.features
     for option, value, least in (
         ("--repetitions", args.repetitions, 1),
         ("--jobs", args.jobs, 1),
