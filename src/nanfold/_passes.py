@@ -24,7 +24,7 @@ device: Any = numba.njit(nogil=True, forceinline=True)
 
 # Rows of a block: enough to make use of a tile that was fetched, and few enough for their entries to stay near while
 # all tiles are visited.
-BLOCK = 512
+BLOCK = 256
 
 
 @kernel

@@ -61,8 +61,8 @@ def eigenpairs(
 def _basis(k: int, most: int) -> dict[str, Any]:
     """How many vectors to multiply at once and to hold, at most about `most`.
 
-    A pass over stored entries takes a third longer for 16 vectors than for 8, and then in proportion, while narrower
-    blocks make more of every vector (``benchmarks/krylov.py`` has the measurements).
+    A pass over stored entries takes 1.7 times as long for 16 vectors as for 8, and then in proportion, while narrower
+    blocks make more of every vector and more of the other work (``benchmarks/krylov.py`` has the measurements).
     """
     block = 16 if k > 16 else 8
     return {"block": block, "depth": max(4 * block, most - k - 2 * block)}
