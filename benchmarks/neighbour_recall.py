@@ -21,7 +21,7 @@ from sklearn.metrics.pairwise import nan_euclidean_distances
 import nanfold as nf
 from nanfold import assist, smoothing
 from nanfold.baselines.soft_impute import SoftImpute
-from nanfold.correction import choose_guess
+from nanfold.correction import Guess, choose_guess
 from nanfold.gram import UnbiasedGram
 from nanfold.observation import observation_model
 from nanfold.observed import Observed, observe
@@ -130,10 +130,10 @@ def study(name: str, X: np.ndarray) -> None:
             exact = assist.InverseProbabilityGram(observed, model, U, V)
             cells.append(f"divided by p_is {recall(nearest(exact.squared_distances()), true):.3f}")
             print(f"  rank {rank:3d}: " + ", ".join(cells), flush=True)
-        study_smoothing(observed, plain, chosen.rank, true)
+        study_smoothing(observed, plain, chosen, true)
 
 
-def study_smoothing(observed: Observed, plain: UnbiasedGram, rank: int, true: np.ndarray) -> None:
+def study_smoothing(observed: Observed, plain: UnbiasedGram, guess: Guess, true: np.ndarray) -> None:
     """How many neighbours are averaged over and how far they are shrunk, with the error of a tenth held out."""
     training, held = assist.HeldOut.draw(observed, 0.1, np.random.default_rng(0))
     plain_training = UnbiasedGram(training, observation_model("rank-one").fit(training))
@@ -141,11 +141,13 @@ def study_smoothing(observed: Observed, plain: UnbiasedGram, rank: int, true: np
         for shrinkage in (0.1, 0.3, 1.0):
             smoothing.NEIGHBORS, smoothing.SHRINKAGE = k, shrinkage
             cells = []
-            for upon in dict.fromkeys((0, rank)):
-                low_rank, squared = smoothing.neighborhood(plain_training, rank, np.random.default_rng(0))
+            for upon in dict.fromkeys((0, guess.rank)):
+                low_rank = guess.low_rank(plain_training, np.random.default_rng(0))
+                squared = smoothing.near(plain_training, low_rank)
                 basis = low_rank if upon else smoothing.no_rank(training)
                 error = held.error(smoothing.smoothed(training, basis, squared)[0][held.rows, held.columns])
-                gram = smoothing.smoothed_gram(plain, rank, upon, np.random.default_rng(0))
+                whole = guess.low_rank(plain, np.random.default_rng(0))
+                gram = smoothing.smoothed_gram(plain, whole, upon)
                 share = error / held.error(0.0)
                 cells.append(
                     f"upon rank {upon}: error {share:.3f}, recall {recall(nearest(gram.squared_distances()), true):.3f}"

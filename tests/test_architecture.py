@@ -22,7 +22,7 @@ LAYERS = (
     ("spectrum",),
     ("assist", "diagonal", "loadings", "datasets", "gp", "_cells"),
     ("_clusterings",),
-    ("smoothing",),
+    ("smoothing", "refinement"),
     ("correction",),
     ("components", "neighbors", "dropout"),
     ("pca",),

@@ -236,10 +236,12 @@ def fit_baseline(
     V = solve_columns(observed, U, np.full(1, COLUMN_RIDGE), right.copy())
     # |Y - U V'|^2 over what is observed, by what V solves; to rounding, which must not leave nothing.
     left = max(squares.sum() - np.vdot(V, right) - COLUMN_RIDGE * np.vdot(V, V), ROUNDING * squares.sum())
-    # The entries pay for the parameters, but never with more than half of their number.
-    seen = counts.sum()
-    free = max(seen - rank * (len(vectors) + d), seen / 2.0)
-    return solve_rows(observed, V, np.full(1, left / free)), V
+    return solve_rows(observed, V, np.full(1, noise_variance(left, counts.sum(), rank * (len(vectors) + d)))), V
+
+
+def noise_variance(left: float, seen: float, parameters: int) -> float:
+    """What a guess leaves of an observed entry, which pays for the parameters with up to half of itself."""
+    return left / max(seen - parameters, seen / 2.0)
 
 
 def leading_vectors(observed: Observed, gram: Gram, rank: int, rng: np.random.Generator) -> Leading:

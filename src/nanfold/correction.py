@@ -1,6 +1,6 @@
 """Which corrected Gram matrix: the unbiased one as it is, or assisted by a guess, and how the guess is chosen."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,12 +10,13 @@ from nanfold.assist import HELD_OUT, AssistedGram, HeldOut, Leading, best_rank, 
 from nanfold.gram import Gram, UnbiasedGram
 from nanfold.observation import RankOne, observation_model
 from nanfold.observed import Observed, observe
-from nanfold.smoothing import neighborhood, no_rank, smoothable, smoothed, smoothed_gram
+from nanfold.refinement import refined, refined_rank
+from nanfold.smoothing import LowRank, near, no_rank, smoothable, smoothed, smoothed_gram
 
 RULES = ("auto", "low-rank")
 # Of data that are not in memory, rows with so many values are brought there to choose by.
 SAMPLE_VALUES = 10_000_000
-# Smoothing must lower the held-out error by so much to be worth its dense arrays.
+# More components must lower the held-out error by so much, as must averages to be worth their dense arrays.
 WORTHWHILE = 0.98
 
 
@@ -27,12 +28,21 @@ class Guess:
     ----------
     rank : of the low-rank part, or of that which neighbours are found by
     upon : None for no smoothing; else the rank of what is smoothed upon, `rank` or 0
+    refined : whether the low-rank part has gone through further sweeps
     leading : eigenvectors of some rows that the low-rank part can start from
     """
 
     rank: int
     upon: int | None = None
+    refined: bool = False
     leading: Leading | None = None
+
+    def low_rank(self, plain: UnbiasedGram, rng: np.random.Generator) -> LowRank:
+        """The low-rank part, fitted."""
+        if not self.rank:
+            return no_rank(plain.observed)
+        factors = fit_baseline(plain.observed, plain, self.rank, rng, self.leading)
+        return LowRank(*(refined(plain.observed, *factors) if self.refined else factors))
 
 
 def choose_guess(observed: Observed, rng: np.random.Generator, *, smooth: bool) -> Guess:
@@ -44,24 +54,44 @@ def choose_guess(observed: Observed, rng: np.random.Generator, *, smooth: bool) 
     rng : which entries are held out, and the eigensolver
     smooth : whether averages over neighbours are tried, where the data are small enough for dense arrays
     """
-    smooth = smooth and observed.in_memory and smoothable(observed)
+    small = observed.in_memory and smoothable(observed)
     sample = observed.sample(SAMPLE_VALUES, rng)
     # Averages are the better, the more rows there are to have near neighbours among.
-    some, rows = (sample, None) if smooth else enough_rows(sample, rng)
+    some, rows = (sample, None) if small else enough_rows(sample, rng)
     training, held = HeldOut.draw(some, HELD_OUT, rng)
     if not len(held.values):
         return Guess(0)  # a table so small that nothing could be spared
     plain = UnbiasedGram(training, RankOne().fit(training))
     rank, error, vectors = best_rank(plain, held, rng)
-    best, least = Guess(rank), WORTHWHILE * error
-    if rows is not None and observed.in_memory:
-        best = Guess(rank, leading=Leading(vectors, rows))
-    if smooth:
-        low_rank, squared = neighborhood(plain, rank, rng)
-        for basis in [no_rank(training), low_rank][: 2 if rank else 1]:
-            error = held.error(smoothed(training, basis, squared)[0][held.rows, held.columns])
-            if error < least:
-                best, least = Guess(rank, basis.rank), error
+    best = Guess(rank, leading=Leading(vectors, rows) if rows is not None and observed.in_memory else None)
+    if not small:
+        return best
+    best, error, low_rank = more_components(best, error, plain, held, rng)
+    return better_smoothed(best, error, plain, held, low_rank) if smooth else best
+
+
+def more_components(
+    guess: Guess, error: float, plain: UnbiasedGram, held: HeldOut, rng: np.random.Generator
+) -> tuple[Guess, float, LowRank]:
+    """The guess refined, if that predicts held-out entries enough better; with its error and its low-rank part."""
+    rank = refined_rank(plain.observed.shape, guess.rank)
+    if rank:
+        more = Guess(rank, refined=True)
+        low_rank = more.low_rank(plain, rng)
+        reached = held.error(np.einsum("pa,pa->p", low_rank.U[held.rows], low_rank.V[held.columns]))
+        if reached < WORTHWHILE * error:
+            return more, reached, low_rank
+    return guess, error, guess.low_rank(plain, rng)
+
+
+def better_smoothed(guess: Guess, error: float, plain: UnbiasedGram, held: HeldOut, low_rank: LowRank) -> Guess:
+    """The guess with averages over neighbours, upon it or of the data themselves, if either is enough better."""
+    best, least = guess, WORTHWHILE * error
+    squared = near(plain, low_rank)
+    for basis in [no_rank(plain.observed), low_rank][: 2 if low_rank.rank else 1]:
+        reached = held.error(smoothed(plain.observed, basis, squared)[0][held.rows, held.columns])
+        if reached < least:
+            best, least = replace(guess, upon=basis.rank), reached
     return best
 
 
@@ -99,11 +129,12 @@ def corrected_gram(plain: UnbiasedGram, assist: Any = "auto", *, rng: np.random.
         guess = Guess(0) if settled else choose_guess(observed, rng, smooth=assist == "auto")
     else:
         guess = Guess(int(assist))
-    if guess.upon is not None:
-        return smoothed_gram(plain, guess.rank, guess.upon, rng)
-    if guess.rank == 0 or observed.complete:
+    if guess.upon is None and (guess.rank == 0 or observed.complete):
         return plain
-    return AssistedGram(observed, plain.model, *fit_baseline(observed, plain, guess.rank, rng, guess.leading))
+    low_rank = guess.low_rank(plain, rng)
+    if guess.upon is not None:
+        return smoothed_gram(plain, low_rank, guess.upon)
+    return AssistedGram(observed, plain.model, low_rank.U, low_rank.V)
 
 
 def unbiased_gram(

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from nanfold.assist import AssistedGram, fit_baseline
-from nanfold.gram import FormedGram, UnbiasedGram
+from nanfold.assist import AssistedGram
+from nanfold.gram import FormedGram, Gram, UnbiasedGram
 from nanfold.observation import Factorised, ObservationModel
 from nanfold.observed import Observed
 
@@ -119,27 +119,21 @@ def assisted_dense(model: ObservationModel, L: np.ndarray, R: np.ndarray) -> np.
     return both
 
 
-def smoothed_gram(plain: UnbiasedGram, rank: int, upon: int, rng: np.random.Generator) -> SmoothedGram:
+def smoothed_gram(plain: UnbiasedGram, low_rank: LowRank, upon: int) -> SmoothedGram:
     """The Gram matrix assisted by a smoothed baseline.
 
     Parameters
     ----------
     plain : the unbiased Gram matrix
-    rank : of the low-rank baseline that the first neighbours come from; 0 for none
-    upon : of the baseline that is smoothed upon in the end: `rank`, or 0 to average the data themselves
-    rng : for the eigensolver
+    low_rank : the baseline that the first neighbours come from
+    upon : the rank of what is smoothed upon in the end: that of `low_rank`, or 0 to average the data themselves
     """
-    low_rank, squared = neighborhood(plain, rank, rng)
-    return SmoothedGram(plain.observed, plain.model, low_rank if upon else no_rank(plain.observed), squared)
+    observed = plain.observed
+    return SmoothedGram(observed, plain.model, low_rank if upon else no_rank(observed), near(plain, low_rank))
 
 
-def neighborhood(plain: UnbiasedGram, rank: int, rng: np.random.Generator) -> tuple[LowRank, np.ndarray]:
-    """The low-rank baseline, and the squared distances after one round of smoothing upon it."""
+def near(plain: UnbiasedGram, low_rank: LowRank) -> np.ndarray:
+    """The squared distances after one round of smoothing upon a low-rank baseline."""
     observed, model = plain.observed, plain.model
-    low_rank, squared = no_rank(observed), None
-    if rank:
-        low_rank = LowRank(*fit_baseline(observed, plain, rank, rng))
-        squared = AssistedGram(observed, model, low_rank.U, low_rank.V).squared_distances()
-    else:
-        squared = plain.squared_distances()
-    return low_rank, SmoothedGram(observed, model, low_rank, squared).squared_distances()
+    first: Gram = AssistedGram(observed, model, low_rank.U, low_rank.V) if low_rank.rank else plain
+    return SmoothedGram(observed, model, low_rank, first.squared_distances()).squared_distances()
