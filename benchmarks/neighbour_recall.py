@@ -19,7 +19,7 @@ from sklearn.impute import KNNImputer
 from sklearn.metrics.pairwise import nan_euclidean_distances
 
 import nanfold as nf
-from nanfold import assist, smoothing
+from nanfold import assist, refinement, smoothing
 from nanfold.baselines.soft_impute import SoftImpute
 from nanfold.correction import Guess, choose_guess
 from nanfold.gram import UnbiasedGram
@@ -130,7 +130,23 @@ def study(name: str, X: np.ndarray) -> None:
             exact = assist.InverseProbabilityGram(observed, model, U, V)
             cells.append(f"divided by p_is {recall(nearest(exact.squared_distances()), true):.3f}")
             print(f"  rank {rank:3d}: " + ", ".join(cells), flush=True)
+        study_refinement(observed, plain, chosen.rank, true)
         study_smoothing(observed, plain, chosen, true)
+
+
+def study_refinement(observed: Observed, plain: UnbiasedGram, rank: int, true: np.ndarray) -> None:
+    """What further sweeps bring, by their penalty and number."""
+    if not rank:
+        return
+    U, V = assist.fit_baseline(observed, plain, rank, np.random.default_rng(0))
+    for penalty in (0.1, 0.25, 0.5):
+        cells = []
+        for sweeps in (1, 2, 3):
+            refinement.PENALTY, refinement.SWEEPS = penalty, sweeps
+            gram = assist.AssistedGram(observed, plain.model, *refinement.refined(observed, U, V))
+            cells.append(f"{sweeps} sweeps {recall(nearest(gram.squared_distances()), true):.3f}")
+        print(f"  rank {rank}, penalty {penalty:g}: " + ", ".join(cells), flush=True)
+    refinement.PENALTY, refinement.SWEEPS = 0.25, 2
 
 
 def study_smoothing(observed: Observed, plain: UnbiasedGram, guess: Guess, true: np.ndarray) -> None:

@@ -1,9 +1,9 @@
 """A low-rank guess with more components, which a penalty on its nuclear norm keeps from following the noise.
 
-The first guess has so many components that one more would follow noise. Where the table is small enough, it is worth to
-take twice as many and to shrink them all: with U and V balanced, so that both have the singular values' roots, a ridge
-on both is a penalty on the sum of the singular values of U V'. ``benchmarks/neighbour_recall.py --study`` has the
-measurements behind the numbers here.
+The first guess has as many components as predict best what is held out; with more it would follow noise. Where the
+table is small enough, twice as many are worth having if all are shrunk: with U and V balanced, so that both have the
+roots of the singular values, a ridge on both is a penalty on the sum of the singular values of U V'.
+``benchmarks/neighbour_recall.py --study`` has the measurements behind the numbers here.
 """
 
 import numpy as np
