@@ -1,8 +1,9 @@
-"""Time the core of GPLVM: the exact fit, the sparse fit beside it, how the sparse one grows, and GPy.
+"""Time the core of GPLVM: the exact fit, the sparse fit beside it, how the sparse one grows, and GPy; and what it keeps
+of clusters under which components it sees.
 
-    python benchmarks/gplvm.py [exact] [sparse] [growth] [gpy]
+    python benchmarks/gplvm.py [exact] [sparse] [growth] [clusters] [gpy]
 
-Without names all four run; the last needs GPy. Every line gives wall clock and processor time, which a busy machine
+Without names all five run; the last needs GPy. Every line gives wall clock and processor time, which a busy machine
 does not stretch. One thread for BLAS: OMP_NUM_THREADS=1.
 """
 
@@ -15,9 +16,13 @@ from collections.abc import Callable
 from time import perf_counter, process_time
 
 import numpy as np
+from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import adjusted_rand_score
 
+from nanfold import GPLVM
+from nanfold.datasets import hide, make_clusters
 from nanfold.gp import exact, sparse
 from nanfold.gp.fit import fit
 from nanfold.gp.kernels import RBF
@@ -107,6 +112,31 @@ def run_growth_one(n: int) -> None:
     )
 
 
+def run_clusters() -> None:
+    print("600 x 3000, three clusters, 40 % hidden, assist=0: adjusted Rand index of k-means, and the objective on all")
+    print("components at each end")
+    for seed in range(3):
+        X, labels = make_clusters(600, 3000, random_state=seed)
+        for name, table in (("complete", X), ("holes", hide(X, random_state=seed))):
+            models = {seen: GPLVM(representation=seen, assist=0, random_state=seed) for seen in ("auto", "all")}
+            for model in models.values():
+                model.fit(table)
+            whole = models["all"]._fit.factor
+            truth = np.array([models["all"].pca_.transform(table)[labels == i, :2].mean(axis=0) for i in range(3)])
+            start = truth[labels] + 1e-3 * np.random.default_rng(0).normal(size=(600, 2))
+            start /= np.sqrt((start**2).mean(axis=0))
+            ends = {f"{seen} ({model._fit.factor.Z.shape[1]})": model._fit for seen, model in models.items()}
+            ends["all, from the true clusters"] = fit(whole, init=start)
+            ends = {"PCA": None, **ends}
+            parts = []
+            for seen, end in ends.items():
+                positions = models["all"].pca_.transform(table)[:, :2] if end is None else end.X
+                index = adjusted_rand_score(labels, KMeans(3, n_init=30, random_state=0).fit_predict(positions))
+                value = "" if end is None else f" {exact.evaluate(whole, end.X, end.kernel, end.noise).value:.0f}"
+                parts.append(f"{seen} {index:.3f}{value}")
+            print(f"  seed {seed}, {name}: {'; '.join(parts)}", flush=True)
+
+
 def run_gpy() -> None:
     import GPy
 
@@ -153,7 +183,7 @@ def gpy_fit(GPy: object, Y: np.ndarray, start: Point) -> tuple[object, float, fl
     return model, wall, processor
 
 
-RUNS = {"exact": run_exact, "sparse": run_sparse, "growth": run_growth, "gpy": run_gpy}
+RUNS = {"exact": run_exact, "sparse": run_sparse, "growth": run_growth, "clusters": run_clusters, "gpy": run_gpy}
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
