@@ -253,7 +253,7 @@ class _Basis:
         Returns N' times what was left: zero for random vectors.
         """
         Q, W, b = self._Q[:, : self._size], self._W, self.width
-        R = None if rng is not None else _orthonormalised(W)
+        R = None if rng is not None else orthonormalised(W)
         if R is not None:
             self._N, coupling = W, R
             images = self._images[:, : self._size]
@@ -275,7 +275,7 @@ class _Basis:
         return coupling
 
 
-def _orthonormalised(W: np.ndarray) -> np.ndarray | None:
+def orthonormalised(W: np.ndarray) -> np.ndarray | None:
     """Overwrite W by Q of W = Q R and return R; None, with W as it was, if it is too near to losing rank.
 
     Two rounds of Cholesky's decomposition of W'W, which take a fraction of the time of Householder's of W.

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 import nanfold as nf
-from nanfold.baselines import SoftImpute, soft_impute
+from nanfold.baselines import SoftImpute, _nuclear_norm, soft_impute
 
 
 def low_rank(n=40, d=30, rank=3, noise=0.3, holes=0.4, seed=0):
@@ -98,6 +98,18 @@ def test_the_certificate_is_not_small_before_the_minimum_is_reached():
     assert not model.converged_
     least = objective(Y, seen, plain_minimum(Y, seen, 1.0, 1e-8), 1.0)
     assert model.certificate_ >= 1 - least / model.objective_ > 1e-6
+
+
+@pytest.mark.parametrize("lost", ["nothing", "almost a column", "a column", "everything"])
+def test_orthonormal_columns_even_where_rank_is_lost(lost):
+    W = np.random.default_rng(0).standard_normal((30, 6)) * np.geomspace(1e-3, 1e3, 6)
+    if lost == "everything":
+        W[:] = 0.0
+    elif lost != "nothing":
+        W[:, 5] = W[:, :5].sum(axis=1) + (1e-9 * W[:, 5] if lost == "almost a column" else 0.0)
+    Q, R = _nuclear_norm._qr(W.copy())
+    np.testing.assert_allclose(Q.T @ Q, np.eye(6), rtol=0, atol=1e-14)
+    np.testing.assert_allclose(Q @ R, W, rtol=0, atol=1e-14 * np.linalg.norm(W))
 
 
 def test_complete_data_are_shrunk_once():

@@ -29,6 +29,7 @@ from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.extmath import svd_flip
 
+from nanfold._krylov import orthonormalised
 from nanfold.least_squares import solve_columns, solve_rows
 from nanfold.observed import Observed
 from nanfold.spectrum import krylov_eigenpairs
@@ -207,7 +208,7 @@ def _norm_bound(R: Observed, basis: np.ndarray, beside: float) -> float:
     """
     image = R.rmatmul(R.matmul(basis))
     A = basis.T @ image
-    B = linalg.qr(image - basis @ A, mode="r")[0][: basis.shape[1]]
+    B = _qr(image - basis @ A)[1]
     bound = linalg.eigvalsh(np.block([[A, B.T], [B, beside**2 * np.eye(len(B))]]))[-1]
     return float(np.sqrt(max(bound, 0.0)))
 
@@ -233,8 +234,18 @@ def norm_beside(R: Observed, basis: np.ndarray, rng: np.random.Generator) -> tup
 
 def _orthonormal_beside(W: np.ndarray, basis: np.ndarray) -> np.ndarray:
     for _ in range(2):
-        W = linalg.qr(W - basis @ (basis.T @ W), mode="economic")[0]
+        W = _qr(W - basis @ (basis.T @ W))[0]
     return W
+
+
+def _qr(W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """W = Q R with orthonormal columns of Q; W is overwritten.
+
+    Householder's reflections are many small products, at each of which the threads of BLAS wait for each other: on
+    processors that others use too they took nearly all the time. So they are left to matrices that have lost rank.
+    """
+    R = orthonormalised(W)
+    return (W, R) if R is not None else linalg.qr(W, mode="economic", check_finite=False)
 
 
 def _widened(V: np.ndarray, k: int, most: int, rng: np.random.Generator) -> np.ndarray:
@@ -257,8 +268,8 @@ def _leading_of_sum(
     R: Observed, A: np.ndarray, B: np.ndarray, basis: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Leading singular triplets of R + A B', by one round of alternating least squares from a right basis."""
-    Q, _ = linalg.qr(R.matmul(basis) + A @ (B.T @ basis), mode="economic", check_finite=False)
-    right, core = linalg.qr(R.rmatmul(Q) + B @ (A.T @ Q), mode="economic", check_finite=False)
+    Q, _ = _qr(R.matmul(basis) + A @ (B.T @ basis))
+    right, core = _qr(R.rmatmul(Q) + B @ (A.T @ Q))
     U, s, Vt = linalg.svd(core.T, check_finite=False)
     return Q @ U, s, right @ Vt.T
 
@@ -267,7 +278,7 @@ def _swept(observed: Observed, M: _LowRank, penalty: float) -> _LowRank:
     """One sweep of ridge regressions, from factors that share the singular values evenly."""
     A = solve_rows(observed, M.V * np.sqrt(M.s), np.full(1, penalty))
     B = solve_columns(observed, A, np.full(1, penalty))
-    (left, a), (right, b) = (linalg.qr(factor, mode="economic", check_finite=False) for factor in (A, B))
+    (left, a), (right, b) = (_qr(factor) for factor in (A, B))
     U, s, Vt = linalg.svd(a @ b.T, check_finite=False)
     return _LowRank(left @ U, s, right @ Vt.T)
 
