@@ -9,13 +9,16 @@ and of the embeddings. The table, in Markdown, has the means over seeds, and sta
 wanted of the default stands below it, beside what was measured.
 
 Besides the three rules of ``Dropouts`` there are settings that were tried and are not offered: other numbers of
-clusterings, and weights that depend on the level of the gene in the cluster or on the depth of the cell.
+clusterings, other strengths of the contrast, weights that depend on the level of the gene in the cluster or on the
+depth of the cell, and a low-rank guess that assists the Gram matrix under weights.
 """
 
 import argparse
 import hashlib
 import json
+import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -48,40 +51,79 @@ def load(name: str, folder: Path) -> tuple[np.ndarray, np.ndarray]:
     return X if name == "pollen_simlr249" else np.log2(1 + X), labels
 
 
-def zero_filled(X: np.ndarray, seed: int) -> None:
+@dataclass(frozen=True)
+class Cells:
+    """The cells of a set, and what was clustered so far."""
+
+    X: np.ndarray
+    known: dict[tuple, np.ndarray] = field(default_factory=dict)
+
+    def clusterings(self, seed: int, **settings: object) -> np.ndarray:
+        key = seed, *settings.items()
+        if key not in self.known:
+            self.known[key] = nf.Dropouts(random_state=seed, **settings).fit(self.X).labels_
+        return self.known[key]
+
+
+def zero_filled(cells: Cells, seed: int) -> None:
     return None
 
 
 def by_rule(rule: str, **settings: object) -> Callable:
-    return lambda X, seed: nf.Dropouts(rule=rule, random_state=seed, **settings).fit(X).mask_
+    return lambda cells, seed: nf.Dropouts(rule=rule).fit(cells.X, cells.clusterings(seed, **settings)).mask_
 
 
-def three_runs(X: np.ndarray, seed: int) -> nf.StructuredMask:
+def three_runs(cells: Cells, seed: int) -> nf.StructuredMask:
     """The default rule on thirty clusterings."""
-    labels = [nf.Dropouts(random_state=seed + 1000 * r).fit(X).labels_ for r in range(3)]
-    return nf.Dropouts().fit(X, np.hstack(labels)).mask_
+    return nf.Dropouts().fit(cells.X, np.hstack([cells.clusterings(seed + 1000 * r) for r in range(3)])).mask_
 
 
-def with_level(X: np.ndarray, seed: int) -> nf.StructuredMask:
-    """Shares of zeros to the power of the gene's level in the cluster: high levels make zeros less credible."""
-    labels = nf.Dropouts(random_state=seed).fit(X).labels_
-    tuples, groups = np.unique(labels, axis=0, return_inverse=True)
-    weights = np.zeros((len(tuples), X.shape[1]))
-    for column, own in zip(labels.T, tuples.T, strict=True):
-        for a in np.unique(column):
-            inside = X[column == a]
-            counted = (inside > 0).sum(axis=0)
-            level = inside.sum(axis=0) / np.maximum(counted, 1) / X[X > 0].mean()
-            weights[own == a] += (1 - counted / len(inside)) ** np.clip(level, 0.2, 5.0) / labels.shape[1]
-    return nf.StructuredMask(groups.ravel(), weights)
+def moved_away(weights: np.ndarray, overall: np.ndarray, strength: float = 0.5) -> np.ndarray:
+    return np.clip(weights + strength * (weights - overall), 0.0, 1.0)
 
 
-def with_depth(X: np.ndarray, seed: int) -> nf.StructuredMask:
-    """Soft weights to the power of (median genes seen in a cell / genes seen in this one)."""
-    mask = nf.Dropouts(rule="soft", random_state=seed).fit(X).mask_
-    seen = (X > 0).sum(axis=1)
-    weights = mask.weights[mask.groups] ** (np.median(seen) / seen)[:, None]
-    return nf.StructuredMask(np.arange(len(X)), weights)
+def by_contrast(strength: float) -> Callable:
+    """The default rule with another strength of the contrast."""
+
+    def mask(cells: Cells, seed: int) -> nf.StructuredMask:
+        soft = by_rule("soft")(cells, seed)
+        return nf.StructuredMask(soft.groups, moved_away(soft.weights, (cells.X == 0).mean(axis=0), strength))
+
+    return mask
+
+
+def with_level(rule: str) -> Callable:
+    """Shares of zeros to the power of the gene's level among the same cells: high levels make zeros less credible."""
+
+    def of(rows: np.ndarray, typical: float) -> np.ndarray:
+        counted = (rows > 0).sum(axis=0)
+        level = rows.sum(axis=0) / np.maximum(counted, 1) / typical
+        return (1 - counted / len(rows)) ** np.clip(level, 0.2, 5.0)
+
+    def mask(cells: Cells, seed: int) -> nf.StructuredMask:
+        X, labels = cells.X, cells.clusterings(seed)
+        typical = X[X > 0].mean()
+        tuples, groups = np.unique(labels, axis=0, return_inverse=True)
+        weights = np.zeros((len(tuples), X.shape[1]))
+        for column, own in zip(labels.T, tuples.T, strict=True):
+            for a in np.unique(column):
+                weights[own == a] += of(X[column == a], typical) / labels.shape[1]
+        weights = np.clip(weights, 0.0, 1.0)
+        return nf.StructuredMask(groups.ravel(), moved_away(weights, of(X, typical)) if rule == "contrast" else weights)
+
+    return mask
+
+
+def with_depth(rule: str) -> Callable:
+    """Weights to the power of (median genes seen in a cell / genes seen in this one): poor cells' zeros weigh less."""
+
+    def mask(cells: Cells, seed: int) -> nf.StructuredMask:
+        plain = by_rule(rule)(cells, seed)
+        seen = (cells.X > 0).sum(axis=1)
+        weights = plain.weights[plain.groups] ** (np.median(seen) / seen)[:, None]
+        return nf.StructuredMask(np.arange(len(seen)), weights)
+
+    return mask
 
 
 SETTINGS = {
@@ -89,6 +131,8 @@ SETTINGS = {
     "vote": by_rule("vote"),
     "soft": by_rule("soft"),
     "contrast": by_rule("contrast"),
+    "contrast, strength 0.25": by_contrast(0.25),
+    "contrast, strength 1": by_contrast(1.0),
     "contrast, k = 12": by_rule("contrast", n_clusters=12),
     "contrast, k = 4 8 12": by_rule("contrast", n_clusters=(4, 8, 12)),
     "contrast, k = 8 ... 16": by_rule("contrast", n_clusters=(8, 10, 12, 14, 16)),
@@ -96,21 +140,34 @@ SETTINGS = {
     "contrast, k-means": by_rule("contrast", methods="kmeans"),
     "contrast, spectral": by_rule("contrast", methods="spectral"),
     "contrast, all genes": by_rule("contrast", n_components=None),
-    "soft, level": with_level,
-    "soft, depth": with_depth,
+    "soft, level": with_level("soft"),
+    "soft, depth": with_depth("soft"),
+    "contrast, level": with_level("contrast"),
+    "contrast, depth": with_depth("contrast"),
+    "soft, assist = 8": by_rule("soft"),
+    "contrast, assist = 8": by_rule("contrast"),
+    "contrast, assist = 20": by_rule("contrast"),
 }
 
 
-def measured(name: str, X: np.ndarray, labels: np.ndarray, setting: str, seed: int, cache: Path | None) -> list[float]:
+def assistance(setting: str) -> dict[str, int]:
+    """What a setting says of `assist`; nothing is the default, which is none for inferred dropouts."""
+    _, found, rank = setting.partition("assist = ")
+    return {"assist": int(rank)} if found else {}
+
+
+def measured(name: str, cells: Cells, labels: np.ndarray, setting: str, seed: int, cache: Path | None) -> list[float]:
     """The adjusted Rand indices of t-SNE and UMAP."""
-    mask = SETTINGS[setting](X, seed)
+    mask, assist = SETTINGS[setting](cells, seed), assistance(setting)
     key = hashlib.sha1(name.encode())
     if mask is not None:
         key.update(mask.weights[mask.groups].tobytes())
+    if assist:
+        key.update(repr(assist).encode())
     file = None if cache is None else cache / f"{key.hexdigest()}_{seed}.json"
     if file is not None and file.exists():
         return json.loads(file.read_text())
-    together = Together(X, mask, random_state=seed)
+    together = Together(cells.X, mask, random_state=seed, **assist)
     out = []
     for method in (nf.TSNE(n_jobs=1, random_state=seed), nf.UMAP(n_jobs=1, random_state=seed)):
         embedding = together.embed(method).embedding_
@@ -171,9 +228,12 @@ def main() -> None:
     indices = {}
     for name in sets:
         X, labels = load(name, options.shared / "data")
+        cells = Cells(X)
         for setting in settings:
-            rows = [measured(name, X, labels, setting, seed, options.cache) for seed in range(options.seeds)]
+            rows = [measured(name, cells, labels, setting, seed, options.cache) for seed in range(options.seeds)]
             indices[setting, name] = np.array(rows)
+            t_sne, umap = indices[setting, name].mean(axis=0)
+            print(f"{name}, {setting}: t-SNE {t_sne:.3f}, UMAP {umap:.3f}", file=sys.stderr, flush=True)
     table = markdown(indices, sets, settings)
     print(table, *verdict(indices, sets, settings), sep="\n")
     if options.table is not None:
