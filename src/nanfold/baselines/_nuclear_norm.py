@@ -28,6 +28,7 @@ import numpy as np
 from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.extmath import svd_flip
+from threadpoolctl import threadpool_limits
 
 from nanfold._krylov import orthonormalised
 from nanfold.least_squares import solve_columns, solve_rows
@@ -126,6 +127,9 @@ class Search:
             solution = self.solve(observed, float(penalty), solution, tol)
             yield solution
 
+    # The threads of BLAS wait for each other at every product of narrow matrices, which took far longer than what they
+    # save in the products with the data.
+    @threadpool_limits.wrap(limits=1, user_api="blas")
     def solve(
         self, observed: Observed, penalty: float, start: SoftImputeSolution | None, tol: float | None = None
     ) -> SoftImputeSolution:
@@ -241,8 +245,7 @@ def _orthonormal_beside(W: np.ndarray, basis: np.ndarray) -> np.ndarray:
 def _qr(W: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """W = Q R with orthonormal columns of Q; W is overwritten.
 
-    Householder's reflections are many small products, at each of which the threads of BLAS wait for each other: on
-    processors that others use too they took nearly all the time. So they are left to matrices that have lost rank.
+    Householder's reflections, which take longer, are left to matrices that have lost rank.
     """
     R = orthonormalised(W)
     return (W, R) if R is not None else linalg.qr(W, mode="economic", check_finite=False)
