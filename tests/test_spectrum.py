@@ -207,11 +207,38 @@ class TestImages:
         case = build("unstored", np.float64, n=200, d=150)
         gram = nf.UnbiasedGram(case.observed, nf.observation.RankOne().fit(case.observed))
         carried = krylov_eigenpairs(gram, 200, 6, tol=1e-9)
-        monkeypatch.setattr(_krylov, "IMAGE_ERROR", 0.0)
+        monkeypatch.setattr(_krylov, "IMAGE_ERROR", dict.fromkeys(_krylov.IMAGE_ERROR, 0.0))
         products = count_calls(monkeypatch, type(case.observed), "rmatmul")
         fresh = krylov_eigenpairs(gram, 200, 6, tol=1e-9)
         assert len(products) >= fresh.n_iter
         assert_allclose(fresh.values, carried.values, rtol=1e-12)
+
+    @pytest.mark.parametrize("tol", [1e-1, 1e-2, 1e-3])
+    def test_a_basis_in_single_precision(self, tol):
+        """Converges as one in double precision, and is as far off as it says."""
+        case = build("unstored", np.float32, n=300, d=200)
+        gram = nf.UnbiasedGram(case.observed, nf.observation.RankOne().fit(case.observed))
+        double, single = (krylov_eigenpairs(gram, 300, 6, tol=tol, dtype=dtype) for dtype in (np.float64, np.float32))
+        assert single.vectors.dtype == np.float64
+        assert single.n_iter == double.n_iter
+        assert single.residuals.max() <= 1.01 * tol
+        assert_allclose(single.values, double.values, rtol=1e-5)
+        assert_allclose(single.vectors.T @ single.vectors, np.eye(6), atol=1e-5)
+        norms = np.linalg.norm(gram.toarray() @ single.vectors - single.vectors * single.values, axis=0)
+        assert_allclose(norms / single.values, single.residuals, rtol=1e-6)
+
+    def test_single_precision_where_the_basis_is_large(self, monkeypatch):
+        case = build("unstored", np.float32, n=300, d=200)
+        gram = nf.UnbiasedGram(case.observed, nf.observation.RankOne().fit(case.observed))
+        kept = []
+        solve = spectrum.krylov_eigenpairs
+        monkeypatch.setattr(
+            spectrum, "krylov_eigenpairs", lambda *a, dtype=None, **k: kept.append(dtype) or solve(*a, dtype=dtype, **k)
+        )
+        for most, tol in ((10_000, 1e-2), (10_000, 1e-3), (5_000, 1e-3), (5_000, 1e-2)):
+            monkeypatch.setattr(spectrum, "SMALL_BASIS", most)
+            eigenpairs(gram, 6, "krylov", tol=tol)
+        assert kept == [np.float64, np.float64, np.float64, np.float32]
 
     def test_a_shift_of_the_diagonal(self):
         """What is multiplied with another diagonal is its image, too."""

@@ -15,8 +15,8 @@ from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 
 EPS = float(np.finfo(np.float64).eps)
-# Images are computed afresh when rounding may have cost them all but so many digits.
-IMAGE_ERROR = 1e-11
+# Images are computed afresh when rounding may have cost them all but so many digits, by the precision of the basis.
+IMAGE_ERROR = {np.dtype(np.float64): 1e-11, np.dtype(np.float32): 1e-3}
 
 
 @dataclass(frozen=True)
@@ -100,6 +100,7 @@ def krylov_eigenpairs(
     start: np.ndarray | None = None,
     rng: np.random.Generator | None = None,
     check: bool = True,
+    dtype: type = np.float64,
 ) -> Eigenpairs:
     """Block Krylov with full reorthogonalisation and thick restarts.
 
@@ -121,6 +122,7 @@ def krylov_eigenpairs(
     start : (n, block) vectors to start from in place of random ones
     rng : where random ones come from
     check : whether the residuals reported are those of one more product, and not |C s|
+    dtype : float32 to keep the basis in half of the memory, if tol is loose; products are made in float64 all the same
     """
     if max_iter < 1:
         raise ValueError(_too_few(max_iter, k))
@@ -133,12 +135,13 @@ def krylov_eigenpairs(
     if most + block >= n:
         return dense_eigenpairs(steps @ np.eye(n), k)
     N, _ = linalg.qr(rng.standard_normal((n, block)) if start is None else start, mode="economic")
-    basis = _Basis(steps, N, most + N.shape[1])
+    basis = _Basis(steps, N.astype(dtype, copy=False), most + N.shape[1])
     values, S, norms, converged, n_iter = _iterate(basis, k, most, tol, max_iter, rng)
     if len(S) < k:
         raise ValueError(_too_few(max_iter, k))
     vectors, values, norms = basis.combined(S[:, :k]), values[:k], norms[:k]
     del basis
+    vectors = vectors.astype(np.float64, copy=False)
     if check:
         norms = column_norms(steps @ vectors - vectors * values)
     residuals = relative_residuals(norms, values)
@@ -184,7 +187,7 @@ def _iterate(basis: "_Basis", k: int, most: int, tol: float, max_iter: int, rng:
         values, S = linalg.eigh(T)
         values, S = values[::-1], S[:, ::-1]
         # An eigenvalue that vanishes can be had to rounding of the largest, and no better.
-        rounding = 10.0 * np.sqrt(basis.order) * EPS * np.abs(values).max()
+        rounding = 10.0 * np.sqrt(basis.order) * basis.eps * np.abs(values).max()
         exhausted = bool(np.all(column_norms(W) <= rounding))
         coupling = basis.extend(rng if exhausted else None)
         C = np.hstack([np.zeros((b, m)), coupling])
@@ -209,17 +212,22 @@ class _Basis:
 
     def __init__(self, steps: Steps, N: np.ndarray, most: int) -> None:
         self.order, self.width = N.shape
+        self.eps = float(np.finfo(N.dtype).eps)
         self._steps, self._N = steps, N
-        self._N_image = steps.image(N)
-        self._N_error = EPS * column_norms(self._N_image)
+        self._set_image()
         self._size = 0
-        self._Q = np.empty((self.order, most), order="F")
+        self._Q = np.empty((self.order, most), dtype=N.dtype, order="F")
         self._images = np.empty((len(self._N_image), most), order="F")
         self._error = np.zeros(most)
 
+    def _set_image(self) -> None:
+        """Compute the image of N afresh."""
+        self._N_image = self._steps.image(self._N)
+        self._N_error = self.eps * column_norms(self._N_image)
+
     def combined(self, S: np.ndarray) -> np.ndarray:
         """Q S."""
-        return self._Q[:, : len(S)] @ S
+        return self._Q[:, : len(S)] @ S.astype(self._Q.dtype, copy=False)
 
     def restart(self, S: np.ndarray) -> None:
         """Replace Q by Q S."""
@@ -228,7 +236,7 @@ class _Basis:
             # A few rows at a time, so that there is no second basis.
             for start in range(0, len(rows), 16384):
                 panel = rows[start : start + 16384]
-                panel[:, :keep] = panel[:, :m] @ S
+                panel[:, :keep] = panel[:, :m] @ S.astype(rows.dtype, copy=False)
         self._error[:keep] = np.sqrt(self._error[:m] ** 2 @ S**2)
         self._size = keep
 
@@ -238,7 +246,8 @@ class _Basis:
         new = slice(m, self._size)
         self._Q[:, new], self._images[:, new], self._error[new] = self._N, self._N_image, self._N_error
         Q = self._Q[:, : self._size]
-        W, self._W_image = self._steps.step(self._N, self._N_image)
+        W, self._W_image = self._steps.step(self._N.astype(np.float64, copy=False), self._N_image)
+        W = W.astype(Q.dtype, copy=False)
         H = Q.T @ W
         W -= Q @ H
         correction = Q.T @ W
@@ -261,17 +270,17 @@ class _Basis:
             from_old = self._H @ to_new
             image = self._W_image @ to_new
             image -= images @ from_old
-            error = EPS * (column_norms(self._W_image) @ np.abs(to_new))
+            error = self.eps * (column_norms(self._W_image) @ np.abs(to_new))
             error = np.sqrt(error**2 + self._error[: self._size] ** 2 @ from_old**2)
             self._N_image, self._N_error = image, error
-            if not np.all(error <= IMAGE_ERROR * np.maximum(column_norms(image), np.finfo(np.float64).tiny)):
+            sizes = np.maximum(column_norms(image), np.finfo(np.float64).tiny)
+            if not np.all(error <= IMAGE_ERROR[W.dtype] * sizes):
                 R = None
         else:
-            self._N = _orthonormal_beside(rng.standard_normal(W.shape) if rng is not None else W, Q)
+            self._N = _orthonormal_beside(rng.standard_normal(W.shape).astype(W.dtype) if rng is not None else W, Q)
             coupling = np.zeros((b, b)) if rng is not None else self._N.T @ W
         if R is None:
-            self._N_image = self._steps.image(self._N)
-            self._N_error = EPS * column_norms(self._N_image)
+            self._set_image()
         return coupling
 
 

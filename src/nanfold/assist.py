@@ -6,16 +6,18 @@ One sweep of ridge least squares from the leading eigenvectors gives the guess; 
 (``benchmarks/neighbour_recall.py --study`` has the measurements behind every choice here).
 """
 
+import functools
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from nanfold._threads import even_blocks
 from nanfold.gram import FormedGram, Gram, UnbiasedGram
 from nanfold.least_squares import solve_columns, solve_rows
 from nanfold.observation import Factorised, Known, ObservationModel, RankOne
 from nanfold.observed import Observed
-from nanfold.observed.contract import pair_dots
+from nanfold.observed.contract import PANEL_VALUES, pair_dots
 from nanfold.spectrum import eigenpairs
 
 # Of the loadings, with scores at unit variance.
@@ -61,8 +63,6 @@ class AssistedGram(Gram):
         self.residual = observed.residual(U, V)
         self._scale = d / model.row_sums()
         cross = self.residual.matmul(V)  # R V
-        # H with H U' + U H' = L L' + L B' + B L'.
-        self._half = 0.5 * U @ (V.T @ V) + self._scale[:, None] * cross
         own = np.einsum("ia,ab,ib->i", U, V.T @ V, U)
         overlap = 2.0 * self._scale * np.einsum("ia,ia->i", U, cross)
         squares = self.residual.row_squares
@@ -72,6 +72,11 @@ class AssistedGram(Gram):
         if isinstance(model, Factorised):
             self._rho = float(model.g_.sum() ** 2 / (d * model.g_square_sum_))
             self._delta = self._diagonal - (own + overlap + self._rho * self._scale**2 * squares) / d
+
+    @functools.cached_property
+    def _half(self) -> np.ndarray:
+        """H with H U' + U H' = L L' + L B' + B L'."""
+        return 0.5 * self.U @ (self.V.T @ self.V) + self._scale[:, None] * self.residual.matmul(self.V)
 
     @property
     def residual_variance(self) -> float:
@@ -84,14 +89,18 @@ class AssistedGram(Gram):
             return (self @ W[:, None])[:, 0]
         if self._rho is None:
             return self._formed() @ W
-        right, out = self._split(W, self.image(W))
-        out += self._scale[:, None] * self.residual.matmul(right)
-        return out / self.n_features + self._delta[:, None] * W
+        right, low_rank = self._split(W, self.image(W))
+        out = self.residual.matmul(right)
+        out *= self._scale[:, None]
+        _add_product(out, self.U, low_rank)
+        out /= self.n_features
+        out += self._delta[:, None] * W
+        return out
 
     def _split(self, N: np.ndarray, image: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """L'N + rho B'N, which B multiplies, and L (L'N + B'N), which is added: together d G N, less its diagonal's."""
+        """L'N + rho B'N, which B multiplies, and V'(L'N + B'N), which U does: together d G N, less its diagonal's."""
         from_baseline = self.V @ (self.U.T @ N)  # L'N
-        return from_baseline + self._rho * image, self.U @ (self.V.T @ (from_baseline + image))
+        return from_baseline + self._rho * image, self.V.T @ (from_baseline + image)
 
     def image(self, N: np.ndarray) -> np.ndarray:
         """B'N."""
@@ -101,11 +110,14 @@ class AssistedGram(Gram):
         """(G + diag(shift)) N and B' of it, in one pass over the residual."""
         if self._rho is None:
             return super().step(N, image, shift)
-        right, rest = self._split(N, image)
-        rest += (self.n_features * np.reshape(self._delta + shift, (-1, 1))) * N
+        right, low_rank = self._split(N, image)
+        rest = N * (self.n_features * np.reshape(self._delta + shift, (-1, 1)))
+        _add_product(rest, self.U, low_rank)
         ones = np.ones(len(N))
         Z, A = self.residual.normal_pass(right, rest, self._scale, ones)
-        return Z / self.n_features, A / self.n_features
+        Z /= self.n_features
+        A /= self.n_features
+        return Z, A
 
     def diagonal(self) -> np.ndarray:
         """The diagonal."""
@@ -157,6 +169,12 @@ class AssistedGram(Gram):
         out /= d
         np.fill_diagonal(out, self._diagonal)
         return out
+
+
+def _add_product(out: np.ndarray, A: np.ndarray, B: np.ndarray) -> None:
+    """Add A B to `out`, some rows at a time, so that there is no second array of its size."""
+    for start, stop in even_blocks(len(out), PANEL_VALUES // (4 * B.shape[1])):
+        out[start:stop] += A[start:stop] @ B
 
 
 class InverseProbabilityGram(FormedGram):

@@ -18,7 +18,7 @@ CMFREC: tuple[dict[str, Any], ...] = (
     {"niter": 6, "lambda_": 20.0, "use_cg": True},
     {"niter": 3, "lambda_": 20.0, "use_cg": False},
 )
-NANFOLD_RATINGS: dict[str, Any] = {"missing": "unstored", "assist": 8, "tol": 1e-2}
+NANFOLD_RATINGS: dict[str, Any] = {"missing": "unstored", "assist": 8, "tol": 0.1}
 
 
 class Scale(NamedTuple):
