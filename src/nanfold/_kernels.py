@@ -134,16 +134,20 @@ def stored_row_normals(indptr, indices, V, out, offset, start, stop):
 
 @kernel
 def stored_column_normals(indptr, indices, U, out, first, start, stop):
-    """Accumulate U_i U_i' into out_{s - first} over the stored entries of len(out) columns (lower triangle only)."""
-    k = U.shape[1]
+    """Add the lower triangle of U_i U_i' to out_{s - first} over the stored entries of len(out) columns."""
+    pairs = np.empty(out.shape[1])
     for i in range(start, stop):
+        c = 0
+        for a in range(U.shape[1]):
+            for b in range(a + 1):
+                pairs[c] = U[i, a] * U[i, b]
+                c += 1
         for p in range(indptr[i], indptr[i + 1]):
             s = indices[p] - first
             if s < 0 or s >= out.shape[0]:
                 continue
-            for a in range(k):
-                for b in range(a + 1):
-                    out[s, a, b] += U[i, a] * U[i, b]
+            for c in range(len(pairs)):
+                out[s, c] += pairs[c]
 
 
 @kernel

@@ -107,16 +107,27 @@ def _probabilistic(observed: Observed, given: Loadings) -> Loadings:
     W = V @ to_scores
     ridge = noise * np.maximum(1.0 - counts / d, 0.0)
     X = solve_rows(observed, W, ridge)
-    uncertain = ridge / (counts * (strength / observed.column_counts.sum()) + ridge)
-    second_moment = (X.T @ X + np.diag(uncertain.sum(axis=0))) / n
+    squares, total = _uncertain_squares(observed, strength / observed.column_counts.sum(), ridge)
+    second_moment = (X.T @ X + np.diag(total)) / n
     # The prior of the loadings, too, vanishes where nothing is missing.
     prior = np.outer(np.maximum(1.0 - observed.column_counts / n, 0.0), noise / np.mean(W**2, axis=0))
     right = observed.rmatmul(X)
-    W = solve_columns(observed, X, observed.mask_rmatmul(uncertain) + prior, right.copy())
+    W = solve_columns(observed, X, squares + prior, right.copy())
     left = observed.row_squares.sum() - np.vdot(W, right) - np.vdot(prior, W**2)
     components = _nearest_orthonormal(W @ np.linalg.inv(to_scores))
     scale = components.T @ W
     return Loadings(components.T, scale @ second_moment @ scale.T, max(float(left / counts.sum()), 0.0))
+
+
+def _uncertain_squares(observed: Observed, strength: np.ndarray, ridge: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The posterior variances of the scores along the axes, ridge / (counts strength + ridge), added up.
+
+    Over the rows that have a column, (d, k), and over all, (k,).
+    """
+    variances = observed.row_counts[:, None] * strength
+    variances += ridge
+    np.divide(ridge, variances, out=variances)
+    return observed.mask_rmatmul(variances), variances.sum(axis=0)
 
 
 def _common_axes(design: np.ndarray, covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -21,7 +21,8 @@ DENSE_SAMPLES = 6000
 SMALLEST = 1e-9
 # Bases of up to so many values are small.
 SMALL_BASIS = 20_000_000
-# To this tolerance and looser, a basis that is not small is kept in float32, if the data are.
+# To this tolerance and looser, a basis that is not small is kept in float32, if the data are; and few vectors are
+# multiplied at once, as a step has several such blocks in float64.
 LOOSE = 1e-2
 
 
@@ -57,9 +58,10 @@ def eigenpairs(
         pairs = _by_features(gram, k, tol, max_iter, rng)
         if pairs is not None:
             return pairs
-    halved = tol >= LOOSE and n * 5 * k > SMALL_BASIS and gram.observed.dtype == np.float32
-    dtype = np.float32 if halved else np.float64
-    return krylov_eigenpairs(gram, n, k, tol, max_iter, **_basis(k, 5 * k), rng=rng, dtype=dtype)
+    basis = _basis(k, 5 * k)
+    if tol >= LOOSE and n * 5 * k > SMALL_BASIS and gram.observed.dtype == np.float32:
+        basis |= {"block": 8, "dtype": np.float32}
+    return krylov_eigenpairs(gram, n, k, tol, max_iter, **basis, rng=rng)
 
 
 def _basis(k: int, most: int) -> dict[str, Any]:

@@ -21,6 +21,15 @@ def mirror_lower(matrices: np.ndarray) -> np.ndarray:
     return matrices
 
 
+def unpacked(packed: np.ndarray, k: int) -> np.ndarray:
+    """Symmetric k x k matrices from their lower triangles, a row each."""
+    first, second = np.tril_indices(k)
+    out = np.empty((len(packed), k, k))
+    out[:, first, second] = packed
+    out[:, second, first] = packed
+    return out
+
+
 class Observed(ABC):
     """Data with holes: Y = M * (X - mean), with M the mask, 0 in the holes, 1 where observed, or a weight between.
 

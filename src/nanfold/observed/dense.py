@@ -18,6 +18,7 @@ from nanfold.observed.contract import (
     as_pass,
     held_out,
     pair_dots,
+    unpacked,
 )
 
 # Of the mask or the data, so many values at a time stay in a core's own cache while they are converted and multiplied.
@@ -191,7 +192,7 @@ class DenseObserved(Observed):
                 sums[i:j] += self._float_mask(start + i, start + j, columns) @ pairs
 
             _in_cache(add, stop - start, b - a, pairs.size)
-        return _unpacked(sums, V.shape[1])
+        return unpacked(sums, V.shape[1])
 
     def column_normals(self, U: np.ndarray, start: int, stop: int) -> np.ndarray:
         """sum_i M_is U_i U_i', as products of the mask with the pairs of columns of U."""
@@ -202,7 +203,7 @@ class DenseObserved(Observed):
             sums += self._float_mask(a, b, slice(start, stop)).T @ (U[a:b, first] * U[a:b, second])
 
         sums = _added_in_cache(add, len(U), stop - start, (stop - start, len(first)))
-        return _unpacked(sums, U.shape[1])
+        return unpacked(sums, U.shape[1])
 
     def flipped(self, rng: np.random.Generator) -> "DenseObserved":
         """Random signs for every entry."""
@@ -236,10 +237,13 @@ class DenseObserved(Observed):
         """Some of the rows."""
         if self._weights is not None:
             super().take(rows)
+        X = self._Y[rows]
+        X += self.mean.astype(self.dtype)
         mask = self._mask[rows]
+        X[~mask] = np.nan
         seen = mask.any(axis=0)
-        X = np.where(mask, self._Y[rows] + self.mean.astype(self.dtype), np.asarray(np.nan, dtype=self.dtype))
-        X = np.ascontiguousarray(X[:, seen])
+        if not seen.all():
+            X = np.ascontiguousarray(X[:, seen])
         return DenseObserved(X, None if self.mean.any() else self.mean[seen], overwrite=True)
 
     def residual(self, U: np.ndarray, V: np.ndarray) -> "DenseObserved":
@@ -295,15 +299,6 @@ def _threads_for(products: int) -> Iterator[int]:
 def _libraries() -> ThreadpoolController:
     """The BLAS that is loaded; looking for it takes longer than many a product."""
     return ThreadpoolController()
-
-
-def _unpacked(sums: np.ndarray, k: int) -> np.ndarray:
-    """Symmetric k x k matrices from their lower triangles, a row each."""
-    first, second = np.tril_indices(k)
-    out = np.empty((len(sums), k, k))
-    out[:, first, second] = sums
-    out[:, second, first] = sums
-    return out
 
 
 def _summaries(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

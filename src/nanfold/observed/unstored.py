@@ -16,6 +16,7 @@ from nanfold.observed.contract import (
     held_out,
     mirror_lower,
     over_pairs,
+    unpacked,
 )
 from nanfold.observed.stored import StoredEntries
 
@@ -136,13 +137,14 @@ class UnstoredObserved(Summarised):
     def column_normals(self, U: np.ndarray, start: int, stop: int) -> np.ndarray:
         """sum_i M_is U_i U_i'."""
         U = as_block(U, self.shape[0])
+        k = U.shape[1]
 
         def block(first: int, last: int) -> np.ndarray:
-            out = np.zeros((stop - start, U.shape[1], U.shape[1]))
+            out = np.zeros((stop - start, k * (k + 1) // 2))
             _kernels.stored_column_normals(*self._stored[:2], U, out, start, first, last)
             return out
 
-        return mirror_lower(add_blocks(block, self._blocks))
+        return unpacked(add_blocks(block, self._blocks), k)
 
     def flipped(self, rng: np.random.Generator) -> "UnstoredObserved":
         """Random signs for every stored entry."""
