@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
 import nanfold as nf
@@ -76,6 +76,16 @@ class TestMeasuring:
             folder = run.keep_made("counts", make)
         assert len(made) == 2
         assert not folder.exists()
+
+    def test_ratings_are_kept_with_those_held_out(self, tmp_path):
+        ratings = data.ratings(200, 100, 3000)
+        with running.runner(None, lambda _: None, str(tmp_path)) as run:
+            run.keep_made("ratings", lambda: ratings)
+            known, held = job.read(run.keep_made("ratings", lambda: pytest.fail("made again")))
+        assert (known != ratings.known).nnz == 0
+        assert held.keys() == {"users", "items", "values"}
+        for name, kept in held.items():
+            assert_array_equal(kept, getattr(ratings, name))
 
     def test_a_file_in_place_of_a_folder(self, tmp_path, capsys):
         (tmp_path / "file").touch()

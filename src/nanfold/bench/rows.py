@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from nanfold.bench import data, job, machine
 from nanfold.bench.running import Measurement, NotInstalledError, Runner
 
@@ -131,11 +133,9 @@ def cells_rows(run: Runner, scale: Scale, k: int) -> list[Row]:
 def ratings_rows(run: Runner, scale: Scale, k: int) -> list[Row]:
     """Ratings against cmfrec, the fastest of its settings that predicts what was held out as well."""
     n, d, stored = scale.ratings
-    run.say(f"making ratings, {n} x {d}")
-    known, users, items, values = data.ratings(n, d, stored)
-    where = run.keep("ratings", known, users=users, items=items, values=values)
-    size = f"ratings {n:,} x {d:,}, {known.nnz / 1e6:.1f} million"
-    del known
+    where = run.keep_made(f"ratings-{n}x{d}-{stored}", lambda: data.ratings(n, d, stored))
+    known = np.load(where / "data.npy", mmap_mode="r").size
+    size = f"ratings {n:,} x {d:,}, {known / 1e6:.1f} million"
     ours = run.run("nanfold", where, k, **NANFOLD_RATINGS)
     rows = [memory_row(size, ours, n, k)]
     work = f"PCA({k}), {size}"

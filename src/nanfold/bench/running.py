@@ -14,7 +14,7 @@ from typing import Any
 from scipy import sparse
 
 from nanfold._threads import n_threads
-from nanfold.bench.data import save
+from nanfold.bench.data import Ratings, save
 
 JOB = Path(__file__).with_name("job.py")
 THREAD_VARIABLES = (
@@ -74,11 +74,15 @@ class Runner:
         save(self.folder / f"{name}-small", seen[(seen.astype(bool).sum(axis=1) > 1)])
         return self.folder / name
 
-    def keep_made(self, name: str, make: Callable[[], sparse.csr_array]) -> Path:
+    def keep_made(self, name: str, make: Callable[[], sparse.csr_array | Ratings]) -> Path:
         """Keep what `make` makes, unless it is there from another time."""
         if not (self.folder / f"{name}-small" / "shape.npy").exists():  # the last that is written
             self.say(f"making {name}")
-            self.keep(name, make())
+            made = make()
+            if isinstance(made, Ratings):
+                self.keep(name, made.known, users=made.users, items=made.items, values=made.values)
+            else:
+                self.keep(name, made)
         return self.folder / name
 
     def run(self, method: str, where: Path, k: int, *, residuals: bool = False, **options: Any) -> Measurement:

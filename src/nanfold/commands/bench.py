@@ -28,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--data",
         metavar="DIR",
-        help="keep the counts that are made here, and use those that are here from another time",
+        help="keep the data that are made here, and use those that are here from another time",
     )
     parser.add_argument("--cmfrec", metavar="PYTHON", help="the Python of an environment that has cmfrec")
 
