@@ -159,7 +159,7 @@ def study_smoothing(observed: Observed, plain: UnbiasedGram, guess: Guess, true:
             cells = []
             for upon in dict.fromkeys((0, guess.rank)):
                 low_rank = guess.low_rank(plain_training, np.random.default_rng(0))
-                squared = smoothing.near(plain_training, low_rank)
+                squared = smoothing.smoothed_distances(plain_training, low_rank)
                 basis = low_rank if upon else smoothing.no_rank(training)
                 error = held.error(smoothing.smoothed(training, basis, squared)[0][held.rows, held.columns])
                 whole = guess.low_rank(plain, np.random.default_rng(0))

@@ -11,7 +11,7 @@ from nanfold.gram import Gram, UnbiasedGram
 from nanfold.observation import RankOne, observation_model
 from nanfold.observed import Observed, observe
 from nanfold.refinement import refined, refined_rank
-from nanfold.smoothing import LowRank, near, no_rank, smoothable, smoothed, smoothed_gram
+from nanfold.smoothing import LowRank, no_rank, smoothable, smoothed, smoothed_distances, smoothed_gram
 
 RULES = ("auto", "low-rank")
 # Of data that are not in memory, rows with so many values are brought there to choose by.
@@ -87,7 +87,7 @@ def more_components(
 def better_smoothed(guess: Guess, error: float, plain: UnbiasedGram, held: HeldOut, low_rank: LowRank) -> Guess:
     """The guess with averages over neighbours, upon it or of the data themselves, if either is enough better."""
     best, least = guess, WORTHWHILE * error
-    squared = near(plain, low_rank)
+    squared = smoothed_distances(plain, low_rank)
     for basis in [no_rank(plain.observed), low_rank][: 2 if low_rank.rank else 1]:
         reached = held.error(smoothed(plain.observed, basis, squared)[0][held.rows, held.columns])
         if reached < least:

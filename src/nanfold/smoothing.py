@@ -129,10 +129,12 @@ def smoothed_gram(plain: UnbiasedGram, low_rank: LowRank, upon: int) -> Smoothed
     upon : the rank of what is smoothed upon in the end: that of `low_rank`, or 0 to average the data themselves
     """
     observed = plain.observed
-    return SmoothedGram(observed, plain.model, low_rank if upon else no_rank(observed), near(plain, low_rank))
+    return SmoothedGram(
+        observed, plain.model, low_rank if upon else no_rank(observed), smoothed_distances(plain, low_rank)
+    )
 
 
-def near(plain: UnbiasedGram, low_rank: LowRank) -> np.ndarray:
+def smoothed_distances(plain: UnbiasedGram, low_rank: LowRank) -> np.ndarray:
     """The squared distances after one round of smoothing upon a low-rank baseline."""
     observed, model = plain.observed, plain.model
     first: Gram = AssistedGram(observed, model, low_rank.U, low_rank.V) if low_rank.rank else plain

@@ -39,6 +39,11 @@ def geodesic_positions(factor: Factor, n_components: int) -> Array | None:
     return X / np.sqrt((X**2).mean(axis=0))
 
 
+def signed(X: Array) -> Array:
+    """The same with the entry of largest magnitude in each column positive, so that signs are determined."""
+    return X * np.sign(X[np.abs(X).argmax(axis=0), np.arange(X.shape[1])])
+
+
 def even_rows(n: int, most: int) -> np.ndarray:
     """All of n rows, or at most so many at even distances."""
     return np.arange(n) if n <= most else np.linspace(0, n - 1, most).round().astype(np.intp)
@@ -77,8 +82,7 @@ def _laid_out(distances: Array, n_components: int) -> Array | None:
     values, vectors = eigh(B, subset_by_index=[n - n_components, n - 1], check_finite=False)
     if values[0] <= 1e-12 * values[-1]:
         return None
-    X = (vectors * np.sqrt(values))[:, ::-1]
-    return X * np.sign(X[np.abs(X).argmax(axis=0), np.arange(n_components)])
+    return signed((vectors * np.sqrt(values))[:, ::-1])
 
 
 def _placed(Z: Array, landmarks: Array, X: Array) -> Array:

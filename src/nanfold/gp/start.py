@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial import cKDTree
 
-from nanfold.gp.geodesic import geodesic_positions
+from nanfold.gp.geodesic import geodesic_positions, signed
 from nanfold.gp.kernels import Array, Kernel, make_kernel
 from nanfold.gp.problem import Factor, Point
 
@@ -73,8 +73,7 @@ def initial_positions(factor: Factor, n_components: int) -> Array:
     at unit variance. Each has its entry of largest magnitude positive.
     """
     eigenvalues, V = _leading(factor, n_components)
-    X = factor.Z @ (V * np.sqrt(factor.n / eigenvalues))
-    return X * np.sign(X[np.abs(X).argmax(axis=0), np.arange(n_components)])
+    return signed(factor.Z @ (V * np.sqrt(factor.n / eigenvalues)))
 
 
 def _leading(factor: Factor, n_components: int) -> tuple[Array, Array]:
